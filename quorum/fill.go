@@ -219,7 +219,7 @@ func (f *fill) undo() *undo {
 // signature is that of the lock, as releases know it.
 func (g *gap) signature() signature { return signature{g.key.Name, g.value, digestOfDump(g.dump)} }
 
-// digestOfDump returns a DUMP as effect.digest has it.
+// digestOfDump returns a DUMP as effect.Digest has it.
 func digestOfDump(dump string) string {
 	if len(dump) > 64 {
 		return shaOf(dump)

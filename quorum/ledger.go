@@ -7,7 +7,7 @@ import (
 )
 
 // A signature is a resource and the text that signs its lock: a token or, of a lock that a script has made, the key's DUMP, as
-// effect.digest has it. Attempts with one token have the same signature.
+// vote.Effect.Digest has it. Attempts with one token have the same signature.
 type signature struct{ name, token, dump string }
 
 // A ledger holds what one master owes, or is owed, in one database: keys that a release has missed, keys that a broken connection may

@@ -7,33 +7,32 @@ import (
 	"strings"
 	"time"
 
-	"lockproxy/quorum/masters"
 	"lockproxy/quorum/rules"
 )
 
 // An answer is what one master's run of a script came to.
 type answer struct {
-	value   Value
+	Value   Value
 	encoded string    // the reply as its client sees it: two replies are the same if this is
 	common  string    // the reply without what clocks told, if they told something
 	clocks  []float64 // what they told
-	field   string    // what KEYS[1] held in Rule.Field afterwards
-	effects []effect  // by name: the keys that are not as they were
+	Field   string    // what KEYS[1] held in Rule.Field afterwards
+	Effects []effect  // by name: the keys that are not as they were
 
-	// As Rule.judge finds, once, when the answer comes.
-	vote rules.Vote
+	// As Rule.Judge finds, once, when the answer comes.
+	Vote rules.Vote
 	did  string // what the script did, in a form that can be compared
 }
 
 // An effect is what a script did to one key.
 type effect struct {
-	name   string
-	kind   effectKind
-	ttl    time.Duration // that it set, as the client counts; 0 if it set none
-	ends   string        // the expiry that it left, ms on the master's clock
-	digest string        // the value that it left, or deleted, as DUMP has it, if that is short, else its SHA-1
-	before string        // the value before, as DUMP has it; empty if there was none
-	was    string        // the expiry before
+	Name   string
+	Kind   effectKind
+	TTL    time.Duration // that it set, as the client counts; 0 if it set none
+	Ends   string        // the expiry that it left, ms on the master's clock
+	Digest string        // the value that it left, or deleted, as DUMP has it, if that is short, else its SHA-1
+	Before string        // the value before, as DUMP has it; empty if there was none
+	Was    string        // the expiry before
 }
 
 // An effectKind is what became of a key.
@@ -63,8 +62,8 @@ func (k effectKind) String() string {
 const effectFields = 7
 
 // parseAnswer reads the reply of the wrapper of s. An error means that it is none.
-func parseAnswer(c *masters.Call, s *Script) (*answer, error) {
-	list, ok := c.Reply.([]any)
+func parseAnswer(reply any, s *source) (*answer, error) {
+	list, ok := reply.([]any)
 	if !ok || len(list) < 2 || (len(list)-2)%effectFields != 0 {
 		return nil, errEncoding
 	}
@@ -79,12 +78,12 @@ func parseAnswer(c *masters.Call, s *Script) (*answer, error) {
 			return nil, errEncoding
 		}
 	}
-	a := &answer{encoded: fields[0], field: fields[1]}
+	a := &answer{encoded: fields[0], Field: fields[1]}
 	err := a.readSeen()
 	if err != nil {
 		return nil, err
 	}
-	if a.value, err = decodeValue(a.encoded, s); err != nil {
+	if a.Value, err = decodeValue(a.encoded, s); err != nil {
 		return nil, err
 	}
 	for f := fields[2:]; len(f) > 0; f = f[effectFields:] {
@@ -92,23 +91,23 @@ func parseAnswer(c *masters.Call, s *Script) (*answer, error) {
 		if err != nil || len(f[1]) != 1 {
 			return nil, errEncoding
 		}
-		a.effects = append(a.effects, effect{
-			name: f[0], kind: effectKind(f[1][0]), ttl: time.Duration(ttl) * time.Millisecond,
-			ends: f[3], digest: f[4], before: f[5], was: f[6],
+		a.Effects = append(a.Effects, effect{
+			Name: f[0], Kind: effectKind(f[1][0]), TTL: time.Duration(ttl) * time.Millisecond,
+			Ends: f[3], Digest: f[4], Before: f[5], Was: f[6],
 		})
 	}
-	slices.SortFunc(a.effects, func(x, y effect) int { return strings.Compare(x.name, y.name) })
+	slices.SortFunc(a.Effects, func(x, y effect) int { return strings.Compare(x.Name, y.Name) })
 	return a, nil
 }
 
 // summary says what the script did, in a form that can be compared.
 func (a *answer) summary() string {
-	if len(a.effects) == 0 {
+	if len(a.Effects) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	for _, e := range a.effects {
-		fmt.Fprintf(&b, "%c%d:%s", e.kind, len(e.name), e.name)
+	for _, e := range a.Effects {
+		fmt.Fprintf(&b, "%c%d:%s", e.Kind, len(e.Name), e.Name)
 	}
 	return b.String()
 }
@@ -116,9 +115,9 @@ func (a *answer) summary() string {
 // ttl returns the shortest TTL that the script set and that it does not give up, 0 if there is none. See giving.
 func (a *answer) ttl(gives giving) time.Duration {
 	least := time.Duration(0)
-	for _, e := range a.effects {
-		if e.ttl > 0 && !gives.up(&e) && (least == 0 || e.ttl < least) {
-			least = e.ttl
+	for _, e := range a.Effects {
+		if e.TTL > 0 && !gives.up(&e) && (least == 0 || e.TTL < least) {
+			least = e.TTL
 		}
 	}
 	return least
@@ -126,49 +125,46 @@ func (a *answer) ttl(gives giving) time.Duration {
 
 // A giving tells which keys a script gives up, as edited.givesUp has it: those that were there and got less than least, or less than
 // was left and no more than round. The zero giving gives up none.
-type giving struct{ least, round time.Duration }
+type giving struct{ Least, Round time.Duration }
 
 func (g giving) up(e *effect) bool {
 	//mutant: a script's extension by little is not promised
-	return e.kind != created && (e.ttl < g.least || e.ttl <= g.round && e.isSooner())
+	return e.Kind != created && (e.TTL < g.Least || e.TTL <= g.Round && e.isSooner())
 }
-
-// signature returns the signature of the key as a script has left it, or as it was when the script deleted it: the content signs it.
-func (e *effect) signature() signature { return signature{name: e.name, dump: e.digest} }
 
 // isSooner says that the key is to expire sooner than before.
 func (e *effect) isSooner() bool {
-	was, err1 := strconv.ParseInt(e.was, 10, 64)
-	is, err2 := strconv.ParseInt(e.ends, 10, 64)
+	was, err1 := strconv.ParseInt(e.Was, 10, 64)
+	is, err2 := strconv.ParseInt(e.Ends, 10, 64)
 	return err1 == nil && err2 == nil && is > 0 && (was < 0 || is < was)
 }
 
-func (a *answer) creates() bool {
-	return slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind == created })
+func (a *answer) Creates() bool {
+	return slices.ContainsFunc(a.Effects, func(e effect) bool { return e.Kind == created })
 }
 
 // createdAs says that each key that was created holds what it does after another answer that did the same.
 func (a *answer) createdAs(other *answer) bool {
-	for i := range a.effects {
-		if a.effects[i].kind == created && a.effects[i].digest != other.effects[i].digest {
+	for i := range a.Effects {
+		if a.Effects[i].Kind == created && a.Effects[i].Digest != other.Effects[i].Digest {
 			return false
 		}
 	}
 	return true
 }
 
-func (a *answer) touches(key string) bool {
-	return slices.ContainsFunc(a.effects, func(e effect) bool { return e.name == key })
+func (a *answer) Touches(key string) bool {
+	return slices.ContainsFunc(a.Effects, func(e effect) bool { return e.Name == key })
 }
 
 // describe is for the error that says how masters disagree. It names no value of a key.
-func (a *answer) describe() string {
-	text := "answered " + a.value.describe()
-	for i, e := range a.effects {
+func (a *answer) Describe() string {
+	text := "answered " + a.Value.describe()
+	for i, e := range a.Effects {
 		if i == 2 {
 			return text + " …"
 		}
-		text += fmt.Sprintf(" and %v %.40q", e.kind, e.name)
+		text += fmt.Sprintf(" and %v %.40q", e.Kind, e.Name)
 	}
 	return text
 }
@@ -187,5 +183,13 @@ func (v Value) describe() string {
 	return "a value"
 }
 
+// compileError is the answer of a master that could not compile the script.
+func compileError(text string) *answer {
+	return &answer{encoded: "-" + text, Value: Value{Kind: ErrorValue, Text: text}}
+}
+
+// isRaised says that a command of the script raised the error that is the reply.
+func (a *answer) IsRaised() bool { return a.encoded[0] == raisedValue }
+
 // isError says that the script could not be run, or not to its end.
-func (a *answer) isError() bool { return a.value.Kind == ErrorValue }
+func (a *answer) isError() bool { return a.Value.Kind == ErrorValue }

@@ -40,11 +40,6 @@ func (c *compileRound) read(en *entry) ballot {
 	return granted
 }
 
-// oneLine is a text as a status or an error can have it.
-func oneLine(text string) string {
-	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
-}
-
 func (*compileRound) reads() bool { return true }
 
 func (c *compileRound) decide(t rules.Tally) rules.Decision { return rules.DecideAcquire(t) }

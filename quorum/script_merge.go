@@ -10,8 +10,8 @@ import (
 
 // A count is the state of a merge: the answers so far, by master, nil where there is none.
 type count struct {
-	rule    Rule
-	answers []*answer
+	Rule    Rule
+	Answers []*answer
 
 	// What decide has found. It is settled with the decision: an answer that comes later changes none of it.
 	agreed    class // the class that most granted answers are in
@@ -20,10 +20,10 @@ type count struct {
 }
 
 // who returns the answers whose vote is v.
-func (c *count) who(v rules.Vote) iter.Seq[*answer] {
+func (c *count) Who(v rules.Vote) iter.Seq[*answer] {
 	return func(yield func(*answer) bool) {
-		for _, a := range c.answers {
-			if a != nil && a.vote == v && !yield(a) {
+		for _, a := range c.Answers {
+			if a != nil && a.Vote == v && !yield(a) {
 				return
 			}
 		}
@@ -34,13 +34,13 @@ func (c *count) who(v rules.Vote) iter.Seq[*answer] {
 type class struct{ reply, did, field string }
 
 func (c *count) class(a *answer) class {
-	switch r := &c.rule; {
+	switch r := &c.Rule; {
 	case r.Merge == Agreeing && c.unclocked:
 		return class{reply: a.unclocked(), did: a.did}
 	case r.Merge == Agreeing:
 		return class{reply: a.encoded, did: a.did}
 	case r.Merge == Taking && r.Field != "":
-		return class{field: a.field}
+		return class{field: a.Field}
 	}
 	return class{}
 }
@@ -48,9 +48,9 @@ func (c *count) class(a *answer) class {
 // classify finds the class that most granted answers are in.
 func (c *count) classify() {
 	c.agreed, c.same = class{}, 0
-	for a := range c.who(rules.Granted) {
+	for a := range c.Who(rules.Granted) {
 		is, n := c.class(a), 0
-		for other := range c.who(rules.Granted) {
+		for other := range c.Who(rules.Granted) {
 			if c.class(other) == is {
 				n++
 			}
@@ -62,17 +62,17 @@ func (c *count) classify() {
 }
 
 // decide is the rule for t, the votes so far.
-func (c *count) decide(t rules.Tally) rules.Decision {
+func (c *count) Decide(t rules.Tally) rules.Decision {
 	q := rules.Quorum(t.Masters)
 	switch {
 	//mutant: what takes a lock from whoever holds it is answered by a quorum
-	case c.rule.Blind && t.Pending() > 0:
+	case c.Rule.Blind && t.Pending() > 0:
 		return rules.Undecided
-	case c.rule.Merge == Releasing:
+	case c.Rule.Merge == Releasing:
 		return c.decideRelease(t)
-	case c.rule.Merge == Extending && c.rule.Each:
+	case c.Rule.Merge == Extending && c.Rule.Each:
 		return c.decideEach(t)
-	case c.rule.Merge == Agreeing:
+	case c.Rule.Merge == Agreeing:
 		c.alike(q)
 		switch {
 		case c.same >= q:
@@ -83,9 +83,9 @@ func (c *count) decide(t rules.Tally) rules.Decision {
 			return rules.Lost
 		}
 		return rules.Undecided
-	case c.rule.Merge == Extending:
+	case c.Rule.Merge == Extending:
 		return rules.DecideExtend(t)
-	case c.rule.Field != "":
+	case c.Rule.Field != "":
 		c.classify()
 		t.Refused += t.Granted - c.same
 		t.Granted = c.same
@@ -97,7 +97,7 @@ func (c *count) decide(t rules.Tally) rules.Decision {
 func (c *count) alike(quorum int) {
 	c.unclocked = false
 	c.classify()
-	if c.same >= quorum || !slices.ContainsFunc(c.answers, (*answer).toldByClocks) {
+	if c.same >= quorum || !slices.ContainsFunc(c.Answers, (*answer).toldByClocks) {
 		return
 	}
 	wholly, agreed := c.same, c.agreed
@@ -128,15 +128,15 @@ func (c *count) decideEach(t rules.Tally) rules.Decision {
 func (c *count) elements(failed int) []rules.Tally {
 	var all []rules.Tally
 	answered := 0
-	for _, a := range c.answers {
+	for _, a := range c.Answers {
 		if a == nil {
 			continue
 		}
 		answered++
 		i := 0
-		for vote := range a.value.Parts() {
+		for vote := range a.Value.Parts() {
 			if i == len(all) {
-				all = append(all, rules.Tally{Masters: len(c.answers), Failed: failed})
+				all = append(all, rules.Tally{Masters: len(c.Answers), Failed: failed})
 			}
 			switch {
 			case vote.Kind == IntValue && vote.Int > 0:
@@ -169,8 +169,8 @@ func (c *count) decideRelease(t rules.Tally) rules.Decision {
 
 // kept returns how many of the masters that granted a release keep the lock.
 func (c *count) kept() (n int) {
-	for a := range c.who(rules.Granted) {
-		if c.rule.keeps(a) {
+	for a := range c.Who(rules.Granted) {
+		if c.Rule.keeps(a) {
 			//mutant: one master that keeps a lock is a quorum
 			n++
 		}
@@ -188,17 +188,17 @@ func (c *count) givenIsClear(t rules.Tally) bool {
 
 // reach returns how many masters have to reply with a number, or more, if it is to be the reply, where so many have failed.
 func (c *count) reach(failed int) int {
-	if c.rule.Merge == Releasing && c.rule.Field == "" {
+	if c.Rule.Merge == Releasing && c.Rule.Field == "" {
 		//mutant: who does not answer a release had nothing to release
-		return rules.Quorum(len(c.answers)) - failed
+		return rules.Quorum(len(c.Answers)) - failed
 	}
-	return rules.Quorum(len(c.answers))
+	return rules.Quorum(len(c.Answers))
 }
 
 // given returns the integer that those who granted, n, merge to.
 func (c *count) given(n []int64) int64 {
 	failed := 0
-	for _, a := range c.answers {
+	for _, a := range c.Answers {
 		if a == nil {
 			failed++
 		}
@@ -209,9 +209,9 @@ func (c *count) given(n []int64) int64 {
 // granted returns the integers of the granted answers, ascending, but for those of masters that keep the lock.
 func (c *count) granted() []int64 {
 	var n []int64
-	for a := range c.who(rules.Granted) {
-		if !c.rule.keeps(a) {
-			n = append(n, a.value.Int)
+	for a := range c.Who(rules.Granted) {
+		if !c.Rule.keeps(a) {
+			n = append(n, a.Value.Int)
 		}
 	}
 	slices.Sort(n)
@@ -219,16 +219,16 @@ func (c *count) granted() []int64 {
 }
 
 // won returns the reply of a round that a quorum granted.
-func (c *count) won() Value {
+func (c *count) Reply() Value {
 	switch {
-	case c.rule.Merge == Extending && c.rule.Each:
+	case c.Rule.Merge == Extending && c.Rule.Each:
 		return c.each()
-	case c.rule.Merge == Releasing && c.kept() >= rules.Quorum(len(c.answers)):
+	case c.Rule.Merge == Releasing && c.kept() >= rules.Quorum(len(c.Answers)):
 		return Value{Kind: IntValue}
-	case c.rule.Merge == Extending || c.rule.Merge == Releasing:
+	case c.Rule.Merge == Extending || c.Rule.Merge == Releasing:
 		if n := c.granted(); len(n) > 0 {
 			given := c.given(n)
-			return c.commonest(rules.Granted, func(a *answer) bool { return a.value.Int == given })
+			return c.commonest(rules.Granted, func(a *answer) bool { return a.Value.Int == given })
 		}
 	}
 	if c.unclocked {
@@ -242,11 +242,11 @@ func (c *count) agrees(a *answer) bool { return c.class(a) == c.agreed }
 
 // atLeast returns, of granted answers that are the same but for what clocks told, the largest that a quorum reaches.
 func (c *count) atLeast(of func(*answer) bool) Value {
-	all := slices.SortedFunc(c.who(rules.Granted), func(a, b *answer) int { return slices.Compare(b.clocks, a.clocks) })
+	all := slices.SortedFunc(c.Who(rules.Granted), func(a, b *answer) int { return slices.Compare(b.clocks, a.clocks) })
 	if all = slices.DeleteFunc(all, func(a *answer) bool { return !of(a) }); len(all) == 0 {
 		return Value{}
 	}
-	return all[min(rules.Quorum(len(c.answers)), len(all))-1].value
+	return all[min(rules.Quorum(len(c.Answers)), len(all))-1].Value
 }
 
 // each merges arrays, element by element.
@@ -264,22 +264,22 @@ func (c *count) each() Value {
 
 // refused returns the reply of those that refused, and false if nobody did. Only a quorum can say that a client does not hold
 // its lock: without one the reply is the error of a master that could not look.
-func (c *count) refused() (Value, bool) {
+func (c *count) Refusal() (Value, bool) {
 	all, no, numbers := 0, 0, 0
 	others, most, largest := make(map[string]int), 0, Value{}
-	for a := range c.who(rules.Refused) {
+	for a := range c.Who(rules.Refused) {
 		if all++; !a.isError() {
 			no++
 		}
-		if a.value.Kind != IntValue {
+		if a.Value.Kind != IntValue {
 			others[a.encoded]++
 			most = max(most, others[a.encoded])
-		} else if numbers++; numbers == 1 || a.value.Int > largest.Int {
-			largest = a.value
+		} else if numbers++; numbers == 1 || a.Value.Int > largest.Int {
+			largest = a.Value
 		}
 	}
 	//mutant: who could not look says no
-	if no < min(all, rules.Quorum(len(c.answers))) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
+	if no < min(all, rules.Quorum(len(c.Answers))) && (c.Rule.Merge == Releasing || c.Rule.Merge == Extending) {
 		return c.commonest(rules.Refused, (*answer).isError), true
 	}
 	if numbers > 0 && numbers >= most {
@@ -289,9 +289,9 @@ func (c *count) refused() (Value, bool) {
 }
 
 // briefly returns a refusal upon which the client asks again soon: a remaining TTL, as masters told it, is at most most.
-func (c *count) briefly(refusal Value, most time.Duration) Value {
-	for a := range c.who(rules.Refused) {
-		if a.toldByClocks() && a.value == refusal {
+func (c *count) Briefly(refusal Value, most time.Duration) Value {
+	for a := range c.Who(rules.Refused) {
+		if a.toldByClocks() && a.Value == refusal {
 			refusal.Int = min(refusal.Int, most.Milliseconds())
 		}
 	}
@@ -303,7 +303,7 @@ func (c *count) briefly(refusal Value, most time.Duration) Value {
 func (c *count) commonest(v rules.Vote, of func(*answer) bool) Value {
 	seen := make(map[string]int)
 	var best *answer
-	for a := range c.who(v) {
+	for a := range c.Who(v) {
 		if !of(a) {
 			continue
 		}
@@ -316,12 +316,12 @@ func (c *count) commonest(v rules.Vote, of func(*answer) bool) Value {
 	if best == nil {
 		return Value{}
 	}
-	return best.value
+	return best.Value
 }
 
 // wrong says that what this answer did is to be put back, given how the round ended.
-func (c *count) wrong(a *answer, d rules.Decision) bool {
-	if !c.rule.Merge.putsBack() || a.vote != rules.Granted {
+func (c *count) IsWrong(a *answer, d rules.Decision) bool {
+	if !c.Rule.Merge.PutsBack() || a.Vote != rules.Granted {
 		return false
 	}
 	return d != rules.Won || !c.agrees(a) && !c.didTheSame(a)
@@ -330,10 +330,10 @@ func (c *count) wrong(a *answer, d rules.Decision) bool {
 // didTheSame says that an answer that was not agreed on is of a master that has changed the same as those that agree: it created the
 // same, too. A release would be undone there because of what the master told beside, and so would a lock.
 func (c *count) didTheSame(a *answer) bool {
-	if c.rule.Merge != Agreeing || a.did != c.agreed.did {
+	if c.Rule.Merge != Agreeing || a.did != c.agreed.did {
 		return false
 	}
-	for other := range c.who(rules.Granted) {
+	for other := range c.Who(rules.Granted) {
 		if c.agrees(other) && a.createdAs(other) {
 			return true
 		}
@@ -343,11 +343,11 @@ func (c *count) didTheSame(a *answer) bool {
 
 // ttl returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. A script that takes a
 // lock gives up nothing.
-func (c *count) ttl(gives giving) (least time.Duration) {
-	if c.rule.Merge == Taking {
+func (c *count) TTL(gives giving) (least time.Duration) {
+	if c.Rule.Merge == Taking {
 		gives = giving{}
 	}
-	for a := range c.who(rules.Granted) {
+	for a := range c.Who(rules.Granted) {
 		if ttl := a.ttl(gives); c.agrees(a) && ttl > 0 && (least == 0 || ttl < least) {
 			least = ttl
 		}
@@ -356,14 +356,14 @@ func (c *count) ttl(gives giving) (least time.Duration) {
 }
 
 // replaced returns the keys that a script which won has deleted, or given another value.
-func (c *count) replaced() (names []string) {
-	for a := range c.who(rules.Granted) {
+func (c *count) Replaced() (names []string) {
+	for a := range c.Who(rules.Granted) {
 		if !c.agrees(a) {
 			continue
 		}
-		for _, e := range a.effects {
-			if e.kind == deleted || e.kind == changed {
-				names = append(names, e.name)
+		for _, e := range a.Effects {
+			if e.Kind == deleted || e.Kind == changed {
+				names = append(names, e.Name)
 			}
 		}
 		break
@@ -374,16 +374,16 @@ func (c *count) replaced() (names []string) {
 // queues says that a refused script is to reach the masters that have not been asked yet, too: it has left something on others,
 // such as a place in the queue of a fair lock, and the queues are to be alike. If a master granted, this does not hold: then
 // the script is put back, or run again.
-func (c *count) queues() bool {
+func (c *count) Queues() bool {
 	left := false
-	for _, a := range c.answers {
+	for _, a := range c.Answers {
 		switch {
 		case a == nil:
-		case a.vote == rules.Granted:
+		case a.Vote == rules.Granted:
 			return false
-		case len(a.effects) > 0:
+		case len(a.Effects) > 0:
 			left = true
 		}
 	}
-	return left && c.rule.Merge == Taking
+	return left && c.Rule.Merge == Taking
 }

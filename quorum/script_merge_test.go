@@ -22,7 +22,7 @@ type merging struct {
 }
 
 func integer(n int64, field string) *answer {
-	return &answer{value: Value{Kind: IntValue, Int: n}, encoded: fmt.Sprintf(":%d;", n), field: field}
+	return &answer{Value: Value{Kind: IntValue, Int: n}, encoded: fmt.Sprintf(":%d;", n), Field: field}
 }
 
 // told is an integer that a clock told.
@@ -35,11 +35,11 @@ func told(ms int64) *answer {
 	return a
 }
 
-func none(field string) *answer { return &answer{encoded: "_", field: field} }
+func none(field string) *answer { return &answer{encoded: "_", Field: field} }
 
 func pair(a, b int64) *answer {
 	return &answer{
-		value:   integers(a, b),
+		Value:   integers(a, b),
 		encoded: fmt.Sprintf("*2;:%d;:%d;", a, b),
 	}
 }
@@ -142,7 +142,7 @@ var mergings = []merging{
 		}},
 	{"each", Rule{Merge: Extending, Granted: positive, Each: true},
 		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1),
-			'e': {value: Value{Kind: ErrorValue, Text: "ERR"}, encoded: "-3:ERR"}},
+			'e': {Value: Value{Kind: ErrorValue, Text: "ERR"}, encoded: "-3:ERR"}},
 		func(v string) (rules.Decision, string) {
 			if d := extended(v, "nrlb"); d != rules.Won {
 				return d, ""
@@ -167,15 +167,15 @@ var mergings = []merging{
 func counted(rule Rule, answers ...*answer) *count {
 	for _, a := range answers {
 		if a != nil {
-			rule.judge(a)
+			rule.Judge(a)
 		}
 	}
-	return &count{rule: rule, answers: answers}
+	return &count{Rule: rule, Answers: answers}
 }
 
 // after returns the state when these masters have voted, of n.
 func (m *merging) after(votes string, n int) (*count, rules.Tally) {
-	c := &count{rule: m.rule, answers: make([]*answer, n)}
+	c := &count{Rule: m.rule, Answers: make([]*answer, n)}
 	t := rules.Tally{Masters: n}
 	for i := range votes {
 		a := m.letters[votes[i]]
@@ -183,15 +183,15 @@ func (m *merging) after(votes string, n int) (*count, rules.Tally) {
 			t.Add(rules.Failed)
 			continue
 		}
-		m.rule.judge(a)
-		c.answers[i] = a
-		t.Add(a.vote)
+		m.rule.Judge(a)
+		c.Answers[i] = a
+		t.Add(a.Vote)
 	}
 	return c, t
 }
 
 func (c *count) reply() string {
-	v := c.won()
+	v := c.Reply()
 	if v.Kind != ArrayValue {
 		return fmt.Sprint(v.Int)
 	}
@@ -213,7 +213,7 @@ func TestMergesAreFinalAndMeanWhatTheySay(t *testing.T) {
 				early, said := rules.Undecided, ""
 				for i := range len(votes) + 1 {
 					c, tally := m.after(votes[:i], n)
-					d := c.decide(tally)
+					d := c.Decide(tally)
 					if early == rules.Undecided && d != rules.Undecided {
 						early = d
 						if reply != "" {
@@ -247,7 +247,7 @@ func TestMergesDecideAsSoonAsTheyCan(t *testing.T) {
 			for have := range n {
 				m.every("", have, letters, func(votes string) {
 					c, tally := m.after(votes, n)
-					if c.decide(tally) != rules.Undecided {
+					if c.Decide(tally) != rules.Undecided {
 						return
 					}
 					outcomes := map[string]bool{}
@@ -266,7 +266,7 @@ func TestMergesDecideAsSoonAsTheyCan(t *testing.T) {
 
 func TestRefusalsMerge(t *testing.T) {
 	taking := Rule{Merge: Taking, Granted: isNil}
-	wrong := &answer{value: Value{Kind: ErrorValue, Text: "WRONGTYPE"}, encoded: "-9:WRONGTYPE"}
+	wrong := &answer{Value: Value{Kind: ErrorValue, Text: "WRONGTYPE"}, encoded: "-9:WRONGTYPE"}
 	for _, c := range []struct {
 		name    string
 		answers []*answer
@@ -275,11 +275,11 @@ func TestRefusalsMerge(t *testing.T) {
 	}{
 		{"the largest TTL", []*answer{integer(29990, ""), integer(29997, ""), integer(29993, "")}, Value{Kind: IntValue, Int: 29997}, true},
 		{"whoever granted has no say", []*answer{none(""), integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
-		{"the commonest kind", []*answer{wrong, wrong, integer(5, "")}, wrong.value, true},
+		{"the commonest kind", []*answer{wrong, wrong, integer(5, "")}, wrong.Value, true},
 		{"a TTL says more than an error", []*answer{wrong, integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
 		{"nobody", []*answer{none(""), nil, nil}, Value{}, false},
 	} {
-		got, ok := counted(taking, c.answers...).refused()
+		got, ok := counted(taking, c.answers...).Refusal()
 		if ok != c.ok || got.Kind != c.want.Kind || got.Int != c.want.Int || got.Text != c.want.Text {
 			t.Errorf("%s: got %+v %v, want %+v %v", c.name, got, ok, c.want, c.ok)
 		}
@@ -304,8 +304,8 @@ func TestWhoIsToAskAgainSoonIsToldAShortTTL(t *testing.T) {
 		{"a number", []*answer{integer(29990, ""), none(""), nil}, 29990},
 	} {
 		all := counted(Rule{Merge: Taking, Granted: isNil}, c.answers...)
-		refusal, _ := all.refused()
-		if got := all.briefly(refusal, 100*time.Millisecond); got.Int != c.want {
+		refusal, _ := all.Refusal()
+		if got := all.Briefly(refusal, 100*time.Millisecond); got.Int != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got.Int, c.want)
 		}
 	}
@@ -313,7 +313,7 @@ func TestWhoIsToAskAgainSoonIsToldAShortTTL(t *testing.T) {
 
 // A master that could not run a release, or an extension, has not said that the client does not hold its lock.
 func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
-	no, yes, stop := none(""), integer(1, ""), &answer{value: Value{Kind: ErrorValue, Text: "ERR stopped"}, encoded: "?11:ERR stopped"}
+	no, yes, stop := none(""), integer(1, ""), &answer{Value: Value{Kind: ErrorValue, Text: "ERR stopped"}, encoded: "?11:ERR stopped"}
 	for _, c := range []struct {
 		merge   Merge
 		answers []*answer
@@ -329,7 +329,7 @@ func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
 		{Taking, []*answer{no, no, stop, nil, nil}, ""},
 	} {
 		rule := Rule{Merge: c.merge, Granted: positive}
-		got, ok := counted(rule, c.answers...).refused()
+		got, ok := counted(rule, c.answers...).Refusal()
 		if !ok || got.Text != c.want {
 			t.Errorf("%v of %v: %+v, not %q", c.merge, c.answers, got, c.want)
 		}
@@ -341,11 +341,11 @@ func TestWhatIsPutBack(t *testing.T) {
 	one, two, refused := none("1"), none("2"), integer(5, "")
 	did := func(reply int64, effects ...effect) *answer {
 		a := integer(reply, "")
-		a.effects = effects
+		a.Effects = effects
 		return a
 	}
-	made, other := effect{name: "k", kind: created, digest: "x"}, effect{name: "k", kind: created, digest: "y"}
-	edited, otherwise := effect{name: "k", kind: changed, digest: "x"}, effect{name: "k", kind: changed, digest: "y"}
+	made, other := effect{Name: "k", Kind: created, Digest: "x"}, effect{Name: "k", Kind: created, Digest: "y"}
+	edited, otherwise := effect{Name: "k", Kind: changed, Digest: "x"}, effect{Name: "k", Kind: changed, Digest: "y"}
 	for _, c := range []struct {
 		name    string
 		rule    Rule
@@ -368,7 +368,7 @@ func TestWhatIsPutBack(t *testing.T) {
 		count := counted(c.rule, c.answers...)
 		count.classify()
 		for i, a := range c.answers {
-			if a != nil && count.wrong(a, c.decided) != c.want[i] {
+			if a != nil && count.IsWrong(a, c.decided) != c.want[i] {
 				t.Errorf("%s: master %d is put back: %v", c.name, i, !c.want[i])
 			}
 		}
@@ -379,20 +379,20 @@ func TestWhatIsPutBack(t *testing.T) {
 func TestWhoAgreesButForClocksIsSettledWithTheDecision(t *testing.T) {
 	short, long := told(29_990), told(29_993)
 	c := counted(Rule{}, short, long, nil)
-	if d := c.decide(rules.Tally{Masters: 3, Granted: 2}); d != rules.Won {
+	if d := c.Decide(rules.Tally{Masters: 3, Granted: 2}); d != rules.Won {
 		t.Fatalf("decided %v", d)
 	}
-	c.answers[2] = long
-	for i, a := range c.answers {
-		if c.wrong(a, rules.Won) {
+	c.Answers[2] = long
+	for i, a := range c.Answers {
+		if c.IsWrong(a, rules.Won) {
 			t.Errorf("master %d is put back", i)
 		}
 	}
-	if got := c.won(); got.Int != 29_993 {
+	if got := c.Reply(); got.Int != 29_993 {
 		t.Errorf("got %+v, want what two of three say at least", got)
 	}
-	c.answers[2] = nil
-	if got := c.won(); got.Int != 29_990 {
+	c.Answers[2] = nil
+	if got := c.Reply(); got.Int != 29_990 {
 		t.Errorf("got %+v, want what two of two say at least", got)
 	}
 }
@@ -401,54 +401,27 @@ func TestATTLIsTheShortestThatAQuorumSet(t *testing.T) {
 	set := func(field string, ms ...time.Duration) *answer {
 		a := none(field)
 		for _, d := range ms {
-			a.effects = append(a.effects, effect{kind: created, ttl: d * time.Millisecond})
+			a.Effects = append(a.Effects, effect{Kind: created, TTL: d * time.Millisecond})
 		}
 		return a
 	}
 	c := counted(Rule{Merge: Taking, Granted: isNil, Field: "me"}, set("1", 1000, 0, 900), set("1", 950), set("2", 5))
 	c.classify()
-	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 900*time.Millisecond {
+	if got := c.TTL(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 900*time.Millisecond {
 		t.Errorf("got %v", got)
 	}
 	changes := set("1", 1000, 3)
 	c = counted(Rule{}, changes, changes, changes)
 	c.classify()
-	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
+	if got := c.TTL(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
 		t.Errorf("what it took is there for %v", got)
 	}
-	changes.effects[1].kind = expiring
-	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 1000*time.Millisecond {
+	changes.Effects[1].Kind = expiring
+	if got := c.TTL(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 1000*time.Millisecond {
 		t.Errorf("what it gave up is promised: %v", got)
 	}
 	c = counted(Rule{Merge: Taking, Granted: func(Value) bool { return true }}, changes, changes, changes)
-	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
+	if got := c.TTL(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
 		t.Errorf("what it has taken again is there for %v", got)
-	}
-}
-
-// A script was run twice, and the connection to a master broke that had not answered the first time. There the second was not run,
-// and a third would count on from the first.
-func TestAScriptIsNotAskedAgainWhereAnEarlierRunMayBeLeft(t *testing.T) {
-	first := &scriptRound{round: round{entries: []entry{{fate: unknown}, {fate: answered}}}}
-	second := &scriptRound{round: round{entries: []entry{{fate: dropped}, {fate: answered}}}, before: first}
-	if second.isPutBack() {
-		t.Error("it is run once more")
-	}
-	if first.entries[0].fate = sent; !second.isPutBack() {
-		t.Error("it is not run once more, though a late master puts the first run back before")
-	}
-}
-
-// The client counts from its request, however often it is made anew.
-func TestTheTimeOfWhatIsAskedAgainBeginsOnce(t *testing.T) {
-	first := &scriptRound{round: round{start: 1}}
-	second := &scriptRound{round: round{start: 2}, before: first}
-	third := &scriptRound{round: round{start: 3}, before: second}
-	for i, r := range []interface{ began() instant }{
-		first, second, third, &acquireRound{round: round{start: 1}, asked: 1}, &acquireRound{round: round{start: 2}, since: 1, asked: 2},
-	} {
-		if r.began() != 1 {
-			t.Errorf("%d begins at %v", i, r.began())
-		}
 	}
 }

@@ -29,7 +29,7 @@ func (r *scriptRound) ended(d rules.Decision) {
 func (r *scriptRound) won() {
 	e, rule, ttlMin := r.engine, &r.req.Rule, rules.TTLMin(r.engine.cfg.DriftFactor)
 	r.mu.Lock()
-	ran, ttl := Ran{Reply: r.count.won(), Replaced: r.count.replaced()}, r.count.ttl(giving{ttlMin, e.cfg.InstanceTimeout})
+	ran, ttl := Ran{Reply: r.count.Reply(), Replaced: r.count.Replaced()}, r.count.TTL(giving{ttlMin, e.cfg.InstanceTimeout})
 	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
 	r.mu.Unlock()
 	if ttl > 0 && rule.Merge != Releasing && rule.Merge != Telling {
@@ -61,11 +61,11 @@ func (r *scriptRound) won() {
 func (r *scriptRound) lost() {
 	rule := &r.req.Rule
 	r.mu.Lock()
-	refusal, refused := r.count.refused()
-	worth := rule.worthAsking(r.tally)
+	refusal, refused := r.count.Refusal()
+	worth := rule.WorthAsking(r.tally, askedMax)
 	divided := r.asked < worth
 	if rule.Queue == nil && (divided || worth == askedMax) {
-		refusal = r.count.briefly(refusal, r.engine.cfg.InstanceTimeout)
+		refusal = r.count.Briefly(refusal, r.engine.cfg.InstanceTimeout)
 	}
 	r.mu.Unlock()
 	q := &fairQueue{of: r}
@@ -140,12 +140,12 @@ func (r *scriptRound) appendKeys(to []Key) []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.all {
-		if a == nil || a.vote != rules.Granted {
+		if a == nil || a.Vote != rules.Granted {
 			continue
 		}
-		for _, e := range a.effects {
-			if e.ttl > 0 && e.kind != deleted {
-				to = append(to, Key{r.req.DB, e.name})
+		for _, e := range a.Effects {
+			if e.TTL > 0 && e.Kind != deleted {
+				to = append(to, Key{r.req.DB, e.Name})
 			}
 		}
 		return to
@@ -162,11 +162,11 @@ func (r *scriptRound) failure() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, a := range r.count.answers {
-		if a == nil || a.value.Kind != ArrayValue {
+	for i, a := range r.count.Answers {
+		if a == nil || a.Value.Kind != ArrayValue {
 			continue
 		}
-		for part := range a.value.Parts() {
+		for part := range a.Value.Parts() {
 			if part.Kind == ErrorValue {
 				_, why, _ := strings.Cut(part.Text, " ")
 				short.Causes = append(short.Causes, Cause{r.entries[i].lane.master.Addr(), why})
@@ -181,11 +181,11 @@ func (r *scriptRound) failure() error {
 func (r *scriptRound) disagreement() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := &Disagreement{SHA: r.req.Script.sha, Masters: len(r.entries)}
+	err := &Disagreement{SHA: r.req.Script.SHA, Masters: len(r.entries)}
 	for i := range r.entries {
 		text := r.entries[i].cause
-		if a := r.count.answers[i]; a != nil {
-			text = a.describe()
+		if a := r.count.Answers[i]; a != nil {
+			text = a.Describe()
 		}
 		if text != "" {
 			err.Answers = append(err.Answers, Cause{r.entries[i].lane.master.Addr(), text})

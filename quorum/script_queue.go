@@ -1,11 +1,7 @@
 package quorum
 
 import (
-	"cmp"
-	"maps"
 	"math"
-	"slices"
-	"strings"
 
 	"lockproxy/quorum/rules"
 )
@@ -18,12 +14,6 @@ import (
 // and tells all masters to put it first. Proxies that read the same queues choose the same client. It is told that its turn has come,
 // also where it was first already: who gave the lock back may have told another, or have died. No promise rests on this: who
 // holds the lock is in another key. A wrong queue costs a client its turn, and nothing else.
-
-// A Queue is a fair lock's queue of waiting clients: KEYS[2] is a list of their fields in the hash KEYS[1], in the order of their
-// turns, and KEYS[3] a sorted set of the fields by when their places time out.
-type Queue struct {
-	Wake string // is followed by a client's field in the name of the channel on which it is told that its turn has come
-}
 
 // luaQueue KEYS=a lock, its queue, when places time out. It returns who holds the lock, or the queue; and for how long it is held.
 var luaQueue = newLua(`
@@ -117,30 +107,11 @@ func (q *fairQueue) leastTold() int64 {
 	defer q.of.mu.Unlock()
 	least := int64(math.MaxInt64)
 	for _, a := range q.of.all {
-		if a != nil && a.vote == rules.Refused && a.value.Kind == IntValue {
-			least = min(least, a.value.Int)
+		if a != nil && a.Vote == rules.Refused && a.Value.Kind == IntValue {
+			least = min(least, a.Value.Int)
 		}
 	}
 	return least
-}
-
-// untold is for how long a quorum of masters keeps a lock if too few have told.
-const untold = -1
-
-// freeIn returns in how many ms a quorum of masters may be free of the lock, given the replies to luaQueue: 0 if they are; or untold.
-func freeIn(replies []any) int64 {
-	var held []int64
-	for _, reply := range replies {
-		if list, ok := reply.([]any); ok && len(list) == 3 {
-			ms, _ := list[2].(int64)
-			held = append(held, ms)
-		}
-	}
-	slices.Sort(held)
-	if quorum := rules.Quorum(len(replies)); len(held) >= quorum {
-		return held[quorum-1]
-	}
-	return untold
 }
 
 // putFirst tells all masters who is to be first, and goes on as lineUp says.
@@ -187,67 +158,4 @@ func (q *fairQueue) leave() {
 func (q *fairQueue) poll(l *lua, done func(Polled), argv ...any) {
 	p := &pollRound{all: true, changes: true, done: done}
 	begin(q.of.engine, p, Key{q.of.req.DB, q.of.req.Keys[0]}, l.whole(q.of.req.Keys[:3], argv...))
-}
-
-// A standing is where one client stands, summed over the queues of all masters.
-type standing struct {
-	who    string
-	holds  int // on how many masters it has the lock
-	firsts int // on how many it is first, or has the lock
-	places int // on how many it has a place, or the lock
-	before int // how many others are before it
-}
-
-// firstOf chooses who is to be first, given the replies to luaQueue: nobody, if a quorum say that one client has the lock, or no
-// client waits anywhere. A client that is first on most masters goes before others, then one with most places: a client with few
-// may have given up. everywhere says that each master on which somebody waits has that client first already. A quorum of them would
-// not do: some may be in quarantine, and their grants do not count.
-//
-// Where no such client has a quorum of places, the caller is to be first if it has, with the masters that granted it the lock, where
-// it could take no place. Else one that has left would keep the lock from all, for as long as its place lasts, where the one master
-// that has missed that makes the quorum with others that are empty.
-func firstOf(replies []any, caller string, grants int) (who string, everywhere bool) {
-	all, waiting := make(map[string]*standing), 0
-	for _, reply := range replies {
-		list, ok := reply.([]any)
-		if !ok || len(list) != 3 {
-			continue
-		}
-		queue, _ := list[1].([]any)
-		holder, _ := list[0].(string)
-		if holder != "" {
-			queue = []any{holder}
-		}
-		if len(queue) > 0 {
-			waiting++
-		}
-		for i, x := range queue {
-			name, _ := x.(string)
-			s := all[name]
-			if s == nil {
-				s = &standing{who: name}
-				all[name] = s
-			}
-			if s.places, s.before = s.places+1, s.before+i; i == 0 {
-				s.firsts++
-			}
-			if holder != "" {
-				s.holds++
-			}
-		}
-	}
-	if waiting == 0 {
-		return "", true
-	}
-	best := slices.MinFunc(slices.Collect(maps.Values(all)), func(a, b *standing) int {
-		return cmp.Or(b.firsts-a.firsts, b.places-a.places, a.before-b.before, strings.Compare(a.who, b.who))
-	})
-	quorum, asks := rules.Quorum(len(replies)), all[caller]
-	switch {
-	case best.holds >= quorum:
-		return "", true
-	case best.places < quorum && asks != nil && asks.places+grants >= quorum:
-		return caller, false
-	}
-	return best.who, best.firsts == waiting
 }

@@ -64,10 +64,10 @@ const (
 )
 
 // putsBack says that what does not belong to the decision is put back.
-func (m Merge) putsBack() bool { return m == Agreeing || m == Taking }
+func (m Merge) PutsBack() bool { return m == Agreeing || m == Taking }
 
 // judge notes what an answer is for the rule. It is called once for each answer, before any other method is told of the answer.
-func (r *Rule) judge(a *answer) { a.vote, a.did = r.vote(a), a.summary() }
+func (r *Rule) Judge(a *answer) { a.Vote, a.did = r.vote(a), a.summary() }
 
 // vote returns what an answer is for a rule.
 func (r *Rule) vote(a *answer) rules.Vote {
@@ -75,11 +75,11 @@ func (r *Rule) vote(a *answer) rules.Vote {
 	case Agreeing, Telling:
 		return rules.Granted
 	case Extending:
-		if r.Each && a.value.Kind == ArrayValue {
+		if r.Each && a.Value.Kind == ArrayValue {
 			return rules.Granted // its elements are the votes
 		}
 	}
-	if a.isError() || !r.Granted(a.value) {
+	if a.isError() || !r.Granted(a.Value) {
 		return rules.Refused
 	}
 	return rules.Granted
@@ -87,16 +87,16 @@ func (r *Rule) vote(a *answer) rules.Vote {
 
 // keeps says that a master that granted a release keeps the lock, for an outer hold of the caller.
 func (r *Rule) keeps(a *answer) bool {
-	return a.value.Kind == IntValue && a.value.Int == 0 && (r.Field == "" || a.field != "")
+	return a.Value.Kind == IntValue && a.Value.Int == 0 && (r.Field == "" || a.Field != "")
 }
 
-// worthAsking returns how often to ask, in all, for a lock that some masters granted and that was not won.
-func (r *Rule) worthAsking(t rules.Tally) int {
+// worthAsking returns how often to ask, in all, and most at most, for a lock that some masters granted and that was not won.
+func (r *Rule) WorthAsking(t rules.Tally, most int) int {
 	switch {
 	case r.Merge != Taking || t.Granted == 0:
 		return 1
 	case t.Refused >= rules.Quorum(t.Masters): // for one holder, which lacks a vote, or for several, whose votes were split
 		return 2
 	}
-	return askedMax
+	return most
 }

@@ -52,7 +52,7 @@ func (r *scriptRound) ask(e *Engine) {
 	req := &r.req
 	r.lasting = true // the wrapper keeps the horizon
 	r.blind = req.Rule.Blind
-	r.count = count{rule: req.Rule, answers: make([]*answer, len(e.masters))}
+	r.count = count{Rule: req.Rule, Answers: make([]*answer, len(e.masters))}
 	r.all = make([]*answer, len(e.masters))
 	names := req.Keys
 	if len(names) == 0 {
@@ -98,13 +98,13 @@ func (r *scriptRound) read(en *entry) ballot {
 		r.noteMissed(en)
 		return failed(cause)
 	}
-	r.req.Rule.judge(a)
+	r.req.Rule.Judge(a)
 	r.all[en.master] = a
 	r.eachExpiry(a, func(sig signature, at int64) { en.lane.ledger.granted(sig.hash(), r.place.Load(), at) })
-	is := ballot{vote: a.vote}
+	is := ballot{vote: a.Vote}
 	is.ifClean = r.ifClean(a, is.vote)
 	if en.counts(is) {
-		r.count.answers[en.master] = a
+		r.count.Answers[en.master] = a
 	}
 	return is
 }
@@ -127,17 +127,17 @@ func (r *scriptRound) ifClean(a *answer, v rules.Vote) bool {
 		//mutant: an older copy of a value is taken once more, by a script
 		return true
 	}
-	return !slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != created })
+	return !slices.ContainsFunc(a.Effects, func(e effect) bool { return e.Kind != created })
 }
 
-func (r *scriptRound) voided(master int) { r.count.answers[master] = nil }
+func (r *scriptRound) voided(master int) { r.count.Answers[master] = nil }
 
 // mayHaveChanged says whether the script has changed the key on a master, or may have: many that run on a watched key only look.
 func (r *scriptRound) mayHaveChanged(d rules.Decision, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	changes := func(e effect) bool { return e.name == name }
-	return d != rules.Won || slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && slices.ContainsFunc(a.effects, changes) })
+	changes := func(e effect) bool { return e.Name == name }
+	return d != rules.Won || slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && slices.ContainsFunc(a.Effects, changes) })
 }
 
 // answerOf reads what a master answered to a script, or returns why that is no answer. Errors of the master are none, even if a command of the
@@ -148,22 +148,22 @@ func answerOf(c *masters.Call, s *Script) (a *answer, cause string) {
 		if !strings.HasPrefix(text, "ERR Error compiling script") {
 			return nil, failureText(c.Err)
 		}
-		return &answer{encoded: "-" + text, value: Value{Kind: ErrorValue, Text: text}}, ""
+		return compileError(text), ""
 	}
-	a, err := parseAnswer(c, s)
+	a, err := parseAnswer(c.Reply, &s.source)
 	if err != nil {
 		return nil, unexpected.cause
 	}
 	//mutant: an error of a master is its script's
-	if code, _, _ := strings.Cut(a.value.Text, " "); a.encoded[0] == raisedValue && len(a.effects) == 0 && slices.Contains(incapable, code) {
-		return nil, failureText(errors.New(a.value.Text))
+	if code, _, _ := strings.Cut(a.Value.Text, " "); a.IsRaised() && len(a.Effects) == 0 && slices.Contains(incapable, code) {
+		return nil, failureText(errors.New(a.Value.Text))
 	}
 	return a, ""
 }
 
 func (*scriptRound) reads() bool { return false }
 
-func (r *scriptRound) decide(t rules.Tally) rules.Decision { return r.count.decide(t) }
+func (r *scriptRound) decide(t rules.Tally) rules.Decision { return r.count.Decide(t) }
 
 // lacking is for scripts that are known to extend locks. Another script may extend a part of a lock only, and a master that
 // has only that part may free it too early. If masters do not agree on what they have, there are several gaps, and no quorum
@@ -174,18 +174,18 @@ func (r *scriptRound) lacking(en *entry) (gaps []*gap) {
 	if r.req.Rule.Merge != Extending || r.req.Rule.Derived {
 		return nil
 	}
-	for i, a := range r.count.answers {
-		if a == nil || a.vote != rules.Granted {
+	for i, a := range r.count.Answers {
+		if a == nil || a.Vote != rules.Granted {
 			continue
 		}
-		for _, e := range a.effects {
-			if e.kind != expiring || e.ttl <= 0 || len(e.before) > dumpMax || r.all[en.master].touches(e.name) {
+		for _, e := range a.Effects {
+			if e.Kind != expiring || e.TTL <= 0 || len(e.Before) > dumpMax || r.all[en.master].Touches(e.Name) {
 				continue
 			}
-			at := slices.IndexFunc(gaps, func(g *gap) bool { return g.key.Name == e.name && g.dump == e.before })
+			at := slices.IndexFunc(gaps, func(g *gap) bool { return g.key.Name == e.Name && g.dump == e.Before })
 			if at < 0 {
 				at = len(gaps)
-				gaps = append(gaps, &gap{key: Key{r.req.DB, e.name}, dump: e.before})
+				gaps = append(gaps, &gap{key: Key{r.req.DB, e.Name}, dump: e.Before})
 			}
 			gaps[at].others |= 1 << i
 		}

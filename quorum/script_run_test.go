@@ -39,3 +39,30 @@ func TestAPlaceInAQueueIsTakenOnEveryMaster(t *testing.T) {
 		})
 	}
 }
+
+// A script was run twice, and the connection to a master broke that had not answered the first time. There the second was not run,
+// and a third would count on from the first.
+func TestAScriptIsNotAskedAgainWhereAnEarlierRunMayBeLeft(t *testing.T) {
+	first := &scriptRound{round: round{entries: []entry{{fate: unknown}, {fate: answered}}}}
+	second := &scriptRound{round: round{entries: []entry{{fate: dropped}, {fate: answered}}}, before: first}
+	if second.isPutBack() {
+		t.Error("it is run once more")
+	}
+	if first.entries[0].fate = sent; !second.isPutBack() {
+		t.Error("it is not run once more, though a late master puts the first run back before")
+	}
+}
+
+// The client counts from its request, however often it is made anew.
+func TestTheTimeOfWhatIsAskedAgainBeginsOnce(t *testing.T) {
+	first := &scriptRound{round: round{start: 1}}
+	second := &scriptRound{round: round{start: 2}, before: first}
+	third := &scriptRound{round: round{start: 3}, before: second}
+	for i, r := range []interface{ began() instant }{
+		first, second, third, &acquireRound{round: round{start: 1}, asked: 1}, &acquireRound{round: round{start: 2}, since: 1, asked: 2},
+	} {
+		if r.began() != 1 {
+			t.Errorf("%d begins at %v", i, r.began())
+		}
+	}
+}

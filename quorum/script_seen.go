@@ -104,3 +104,8 @@ func (s *seeing) add(encoded string, marked bool) error {
 	s.common.WriteByte(clockMark)
 	return nil
 }
+
+// oneLine is a text as a status or an error can have it.
+func oneLine(text string) string {
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
+}

@@ -76,12 +76,12 @@ return put`)
 func (r *scriptRound) putBack(d rules.Decision, after func()) {
 	var certain []*undo
 	r.mu.Lock()
-	if d != rules.Won && r.req.Rule.Merge.putsBack() {
-		r.revoked = d != rules.Lost || !r.count.queues()
+	if d != rules.Won && r.req.Rule.Merge.PutsBack() {
+		r.revoked = d != rules.Lost || !r.count.Queues()
 	}
 	for i, a := range r.all {
 		//mutant: what a script that lost has done stays
-		if a != nil && r.count.wrong(a, d) {
+		if a != nil && r.count.IsWrong(a, d) {
 			certain = r.undoAt(certain, &r.entries[i])
 		}
 	}
@@ -98,7 +98,7 @@ func (r *scriptRound) undo(after func()) {
 	if r.takes() {
 		r.revoked = true
 		for i, a := range r.all {
-			if a != nil && a.vote == rules.Granted {
+			if a != nil && a.Vote == rules.Granted {
 				certain = r.undoAt(certain, &r.entries[i])
 			}
 		}
@@ -112,7 +112,7 @@ func (r *scriptRound) takes() bool {
 	if r.req.Rule.Merge != Agreeing {
 		return r.req.Rule.Merge == Taking
 	}
-	return slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && a.creates() })
+	return slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && a.Creates() })
 }
 
 // appendUndos puts back all that the script created or changed on one master. The undo is exact: a key is as the script left it only if
@@ -122,22 +122,22 @@ func (r *scriptRound) appendUndos(to []*undo, en *entry) []*undo {
 	var keys []string
 	var argv []any
 	longest, once := time.Duration(0), false
-	for _, e := range a.effects {
-		if e.kind == deleted {
+	for _, e := range a.Effects {
+		if e.Kind == deleted {
 			continue
 		}
-		keys = append(keys, e.name)
-		argv = append(argv, e.digest, e.ends, e.before, e.was)
-		longest = max(longest, e.ttl)
+		keys = append(keys, e.Name)
+		argv = append(argv, e.Digest, e.Ends, e.Before, e.Was)
+		longest = max(longest, e.TTL)
 		//mutant: what was put anew is put back
-		once = once || e.ttl == 0 // as of an execRound that keeps a TTL
+		once = once || e.TTL == 0 // as of an execRound that keeps a TTL
 	}
 	if len(keys) == 0 {
 		return to
 	}
 	//mutant: a reader is put back only where no other came or went
 	if rule := &r.req.Rule; rule.Derived && rule.Field != "" { // as Redisson's read lock
-		argv = append(argv, r.req.Keys[0], rule.Field, a.field)
+		argv = append(argv, r.req.Keys[0], rule.Field, a.Field)
 	}
 	if longest == 0 { // only values were changed
 		longest = r.engine.cfg.TTLMax
@@ -169,7 +169,7 @@ func (r *scriptRound) settled(en *entry) {
 	r.mu.Lock()
 	if a := r.all[en.master]; a != nil {
 		//mutant: what a script has done late stays
-		if r.count.wrong(a, r.decision) || r.revoked && a.vote == rules.Granted {
+		if r.count.IsWrong(a, r.decision) || r.revoked && a.Vote == rules.Granted {
 			late = r.undoAt(late, en)
 		}
 		//mutant: a release by vote is not made late where the lock is late
@@ -190,13 +190,13 @@ func (r *scriptRound) settled(en *entry) {
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
 func (r *scriptRound) eachExpiry(a *answer, f func(sig signature, at int64)) {
-	if a == nil || a.vote != rules.Granted {
+	if a == nil || a.Vote != rules.Granted {
 		return
 	}
-	for i := range a.effects {
-		e := &a.effects[i]
-		if at, err := strconv.ParseInt(e.ends, 10, 64); err == nil && at > 0 && e.ttl > 0 {
-			f(e.signature(), at)
+	for i := range a.Effects {
+		e := &a.Effects[i]
+		if at, err := strconv.ParseInt(e.Ends, 10, 64); err == nil && at > 0 && e.TTL > 0 {
+			f(signatureOf(e), at)
 		}
 	}
 }
@@ -237,14 +237,17 @@ func (r *scriptRound) releaseAt(en *entry) {
 		if a == nil {
 			continue
 		}
-		for i := range a.effects {
-			if e := &a.effects[i]; e.kind == deleted {
+		for i := range a.Effects {
+			if e := &a.Effects[i]; e.Kind == deleted {
 				//mutant: a release by vote that was not sent is not owed
 				if en.fate == dropped {
-					en.lane.ledger.owe(e.signature(), r.place.Load())
+					en.lane.ledger.owe(signatureOf(e), r.place.Load())
 				}
-				en.lane.ledger.releaseLate(e.signature(), r.place.Load())
+				en.lane.ledger.releaseLate(signatureOf(e), r.place.Load())
 			}
 		}
 	}
 }
+
+// signatureOf returns the signature of the key as a script has left it, or as it was when the script deleted it: the content signs it.
+func signatureOf(e *effect) signature { return signature{name: e.Name, dump: e.Digest} }

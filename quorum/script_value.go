@@ -91,7 +91,7 @@ var textKinds = map[byte]ValueKind{'$': BulkValue, '+': StatusValue, '-': ErrorV
 var listKinds = map[byte]ValueKind{'*': ArrayValue, '%': MapValue, '~': SetValue}
 
 // decodeValue reads an encoded reply of s.
-func decodeValue(text string, s *Script) (Value, error) {
+func decodeValue(text string, s *source) (Value, error) {
 	var v Value
 	var err error
 	rest := ""
@@ -106,7 +106,7 @@ func decodeValue(text string, s *Script) (Value, error) {
 	case text[0] == stoppedValue:
 		v.Kind = ErrorValue
 		v.Text, rest, err = cutText(text[1:])
-		v.Text = fmt.Sprintf("ERR script %s cannot be run by quorum: %s", s.sha, v.Text)
+		v.Text = fmt.Sprintf("ERR script %s cannot be run by quorum: %s", s.SHA, v.Text)
 	default:
 		return ParseValue(text)
 	}

@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"lockproxy/quorum/masters"
 )
 
 func TestRepliesAreDecoded(t *testing.T) {
-	s := NewScript("return 1")
-	at := " script: " + s.sha + ", on @user_script:"
+	s := &source{SHA: shaOf("return 1"), Text: "return 1"}
+	at := " script: " + s.SHA + ", on @user_script:"
 	for _, c := range []struct {
 		text string
 		want Value
@@ -70,7 +68,7 @@ func TestTheItemsOfListsComeInTheOrderOfTheText(t *testing.T) {
 func TestWhatTheWrapperDoesNotSendIsAnError(t *testing.T) {
 	for _, text := range []string{"", "x", ":1", ":1;_", "$", "$2:a", "$-1:", "$x:a", "*1;", "*-1;", "*99999999999;_", "%1;_",
 		"!1", "!1;9:x", "?", "*2;*1;__:1;", "*2;*2;__", "*1;x"} {
-		if v, err := decodeValue(text, NewScript("")); err == nil {
+		if v, err := decodeValue(text, &source{}); err == nil {
 			t.Errorf("%q: decoded as %+v", text, v)
 		}
 	}
@@ -146,7 +144,7 @@ func (a *answer) seen(t *testing.T) string {
 // A client's few bytes may ask every master for a long list of nils.
 func TestAListTakesNoMoreMemoryThanItsText(t *testing.T) {
 	const n = 1 << 20
-	s := NewScript("return 1")
+	s := &source{SHA: shaOf("return 1"), Text: "return 1"}
 	nils := strings.Repeat("_", n)
 	for name, text := range map[string]string{
 		"nils":           fmt.Sprintf("*%d;%s", n, nils),
@@ -166,14 +164,14 @@ func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"*2;:1;$1:a", "%1;$1:a:1;", "!1;2:xy", "?1:x", ",1;", "=3:txt", "*2;@:5;@$2:17"} {
 		f.Add(s)
 	}
-	s := NewScript("")
+	s := &source{}
 	f.Fuzz(func(_ *testing.T, text string) {
 		if v, err := decodeValue(text, s); err == nil {
 			for part := range v.Parts() {
 				_ = part.describe()
 			}
 		}
-		_, _ = parseAnswer(&masters.Call{Reply: []any{text, "", text, text, text, text, text, text, text}}, s)
+		_, _ = parseAnswer([]any{text, "", text, text, text, text, text, text, text}, s)
 	})
 }
 
@@ -183,7 +181,7 @@ func TestTheLineOfATailCallIsGuessed(t *testing.T) {
 		{"local a = 1\nif a then\n  return redis.call('x') end", "3"},
 		{"local a = 1", "1"},
 	} {
-		if got := NewScript(c.text).tailCallLine(); got != c.want {
+		if got := (&source{Text: c.text}).tailCallLine(); got != c.want {
 			t.Errorf("%q: got %s, want %s", c.text, got, c.want)
 		}
 	}
