@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"lockproxy/quorum/admission"
+	"lockproxy/quorum/vote"
 )
 
 // All that callers ask of an Engine stands here: one method for each operation. A method makes the operation's round; the file of
@@ -166,7 +167,7 @@ func (e *Engine) Compile(db int, text string, done func(Compiled)) {
 // connection that broke before its answer is not known, and left to its TTL.
 func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	e.stats.scripts.Add(1)
-	if req.Rule.Merge == Taking {
+	if req.Rule.Merge == vote.Taking {
 		e.stats.attempts.Add(1)
 	}
 	(&scriptRound{req: req, asked: 1, done: done}).ask(e)

@@ -44,9 +44,9 @@
 //	stats.go
 //	publish.go                       messages; package pubsub hears them
 //	lua.go, program.go               the Lua that all these have masters run, and how it gets there
-//	script*.go                       clients' scripts, run by vote: script_run.go is the round, script_wrapper.go with
-//	                                 script_wrapper.lua and script_own.lua what a master runs, script_answer.go what it tells, script_rule.go
-//	                                 with script_merge.go the rules, pure, script_queue.go who is next where clients queue
+//	script*.go                       clients' scripts, run by vote: script_run.go is the round, script_outcome.go what follows, script_undo.go
+//	                                 how it is taken back, script_wrapper.go with script_wrapper.lua and script_own.lua what a master
+//	                                 runs, script_queue.go who is next where clients queue. Package vote has the rules, pure
 //
 // Whether a master may vote is asked in this order:
 //

@@ -1,17 +1,21 @@
 package quorum
 
-import "strings"
+import (
+	"strings"
+
+	"lockproxy/quorum/vote"
+)
 
 // A Script is a client's Lua text, ready to be run by vote.
 type Script struct {
-	source
+	vote.Source
 	wrapped *lua
 	noWrite bool // its first line declares the flag no-writes
 }
 
 // NewScript prepares a text, which must compile by itself (Engine.Compile): a wrapper must not be put around one that does not.
 func NewScript(text string) *Script {
-	s := &Script{source: source{SHA: shaOf(text), Text: text}}
+	s := &Script{Source: vote.Source{SHA: shaOf(text), Text: text}}
 	if body := withoutShebang(text); body != text {
 		s.noWrite = strings.Contains(text[:len(text)-len(body)], "no-writes")
 		text = body

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"lockproxy/quorum/rules"
+	"lockproxy/quorum/vote"
 )
 
 // Compiled is the outcome of a Compile.
@@ -31,7 +32,7 @@ func (c *compileRound) read(en *entry) ballot {
 		return failed(failureText(en.Err))
 	case refuses:
 		if c.refusal == "" {
-			c.refusal = "ERR Error compiling script (new function): " + oneLine(strings.TrimRight(refusal, "\r\n"))
+			c.refusal = "ERR Error compiling script (new function): " + vote.OneLine(strings.TrimRight(refusal, "\r\n"))
 		}
 		return refused
 	case en.Reply != nil:

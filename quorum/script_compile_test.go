@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"lockproxy/quorum/vote"
 )
 
 func TestAQuorumSaysWhetherATextIsLua(t *testing.T) {
@@ -60,7 +62,7 @@ func TestAQuorumSaysWhetherATextIsLua(t *testing.T) {
 
 func TestLinesAreCountedAsLuaDoes(t *testing.T) {
 	for text, want := range map[string]int{"": 1, "a": 1, "\n": 2, "\r": 2, "\r\n": 2, "\n\r": 2, "\r\r": 3, "\n\n": 3, "\r\n\r\n": 3, "\n\r\r\n": 3, "\r\n\n": 3} {
-		if got := linesIn(text); got != want {
+		if got := vote.Lines(text); got != want {
 			t.Errorf("%q: %d lines, want %d", text, got, want)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lockproxy/quorum/vote"
 )
 
 func TestOfTheAnswersToScriptKillTheOneThatMattersMostIsTold(t *testing.T) {
@@ -50,7 +52,7 @@ func TestNoScriptIsKilledByAnEngineThatIsClosed(t *testing.T) {
 
 // A script whose votes were split is run again after a pause: that is not left to run when nobody is there any more.
 func TestCloseEndsAScriptThatWaitsToBeRunAgain(t *testing.T) {
-	one := func(v Value) bool { return v.Kind == IntValue && v.Int == 1 }
+	one := func(v vote.Value) bool { return v.Kind == vote.IntValue && v.Int == 1 }
 	inWorld(t, 3, func(w *world) {
 		s := NewScript("return 1")
 		for i, f := range w.fakes { // one grants, each of the others refuses
@@ -59,7 +61,7 @@ func TestCloseEndsAScriptThatWaitsToBeRunAgain(t *testing.T) {
 		const runs = 20
 		var ended atomic.Int32
 		for i := range runs {
-			w.Run(RunRequest{Script: s, Keys: []string{fmt.Sprint(i)}, Rule: Rule{Merge: Taking, Granted: one}}, func(Ran) { ended.Add(1) })
+			w.Run(RunRequest{Script: s, Keys: []string{fmt.Sprint(i)}, Rule: vote.Rule{Merge: vote.Taking, Granted: one}}, func(Ran) { ended.Add(1) })
 		}
 		time.Sleep(2*time.Millisecond + time.Microsecond) // there and back: all have lost, and pause for up to 4 ms
 		w.Close()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/rules"
+	"lockproxy/quorum/vote"
 )
 
 // What follows when the votes on a script are decided: which answer the client gets, or whether the script is run again.
@@ -29,17 +30,17 @@ func (r *scriptRound) ended(d rules.Decision) {
 func (r *scriptRound) won() {
 	e, rule, ttlMin := r.engine, &r.req.Rule, rules.TTLMin(r.engine.cfg.DriftFactor)
 	r.mu.Lock()
-	ran, ttl := Ran{Reply: r.count.Reply(), Replaced: r.count.Replaced()}, r.count.TTL(giving{ttlMin, e.cfg.InstanceTimeout})
+	ran, ttl := Ran{Reply: r.count.Reply(), Replaced: r.count.Replaced()}, r.count.TTL(vote.Giving{Least: ttlMin, Round: e.cfg.InstanceTimeout})
 	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
 	r.mu.Unlock()
-	if ttl > 0 && rule.Merge != Releasing && rule.Merge != Telling {
+	if ttl > 0 && rule.Merge != vote.Releasing && rule.Merge != vote.Telling {
 		//mutant: T1 of a script read after the round
 		until := r.began() + rules.Validity(ttl, 0, e.cfg.DriftFactor)
 		if ttl < ttlMin || e.catchUp() >= until {
 			e.stats.expired.Add(1)
 			late := Ran{Err: ErrLate}
 			switch {
-			case rule.Merge == Taking:
+			case rule.Merge == vote.Taking:
 				late = Ran{Reply: rule.Late}
 			case ttl < ttlMin:
 				late.Err = ErrTooShort
@@ -105,32 +106,32 @@ func (r *scriptRound) again() {
 }
 
 // refuse answers that the lock, or what else was asked for, is not to be had.
-func (r *scriptRound) refuse(reply Value) {
-	if r.req.Rule.Merge == Taking {
+func (r *scriptRound) refuse(reply vote.Value) {
+	if r.req.Rule.Merge == vote.Taking {
 		r.engine.stats.refused.Add(1)
 	}
 	r.done(Ran{Reply: reply})
 }
 
 // countWon counts what a quorum granted, with the TTL that is promised, if any.
-func (r *scriptRound) countWon(reply Value, ttl time.Duration) {
+func (r *scriptRound) countWon(reply vote.Value, ttl time.Duration) {
 	s := &r.engine.stats
 	switch r.req.Rule.Merge {
-	case Taking:
+	case vote.Taking:
 		s.acquired.Add(1)
-	case Extending:
+	case vote.Extending:
 		if ttl > 0 { // else it only asked, or each of several locks was refused
 			s.extended.Add(1)
 		}
-	case Releasing:
-		if reply.Kind != IntValue || reply.Int != 0 { // 0: an outer hold, or other clients, keep the lock
+	case vote.Releasing:
+		if reply.Kind != vote.IntValue || reply.Int != 0 { // 0: an outer hold, or other clients, keep the lock
 			s.released.Add(1)
 		}
 	}
 }
 
 func (r *scriptRound) countNoQuorum() {
-	if r.req.Rule.Merge == Taking {
+	if r.req.Rule.Merge == vote.Taking {
 		r.engine.stats.noQuorum.Add(1)
 	}
 }
@@ -144,7 +145,7 @@ func (r *scriptRound) appendKeys(to []Key) []Key {
 			continue
 		}
 		for _, e := range a.Effects {
-			if e.TTL > 0 && e.Kind != deleted {
+			if e.TTL > 0 && e.Kind != vote.Deleted {
 				to = append(to, Key{r.req.DB, e.Name})
 			}
 		}
@@ -163,11 +164,11 @@ func (r *scriptRound) failure() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, a := range r.count.Answers {
-		if a == nil || a.Value.Kind != ArrayValue {
+		if a == nil || a.Value.Kind != vote.ArrayValue {
 			continue
 		}
 		for part := range a.Value.Parts() {
-			if part.Kind == ErrorValue {
+			if part.Kind == vote.ErrorValue {
 				_, why, _ := strings.Cut(part.Text, " ")
 				short.Causes = append(short.Causes, Cause{r.entries[i].lane.master.Addr(), why})
 				break

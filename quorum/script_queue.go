@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"lockproxy/quorum/rules"
+	"lockproxy/quorum/vote"
 )
 
 // A master grants a fair lock to the client that is first in the queue on that master. The queues may differ: clients of several
@@ -79,19 +80,19 @@ func (q *fairQueue) lineUp(otherwise func()) {
 
 // first is firstOf for what masters have told of their queues.
 func (q *fairQueue) first(p Polled) (who string, everywhere bool) {
-	q.free = freeIn(p.Replies)
+	q.free = vote.FreeIn(p.Replies)
 	q.of.mu.Lock()
 	grants := q.of.tally.Granted // which are put back by now
 	q.of.mu.Unlock()
-	return firstOf(p.Replies, q.of.req.Rule.Field, grants)
+	return vote.FirstOf(p.Replies, q.of.req.Rule.Field, grants)
 }
 
 // sooner returns a refusal upon which the client asks again when the lock may be free, if it would sleep for longer. A master that had
 // lost its place tells it for how long those may wait who are before it there: then nothing might wake it if the holder died, or,
 // where nobody holds the lock, whoever is first. One that has its place there tells it to ask again.
-func (q *fairQueue) sooner(refusal Value) Value {
+func (q *fairQueue) sooner(refusal vote.Value) vote.Value {
 	switch {
-	case refusal.Kind != IntValue:
+	case refusal.Kind != vote.IntValue:
 	case q.free > 0:
 		refusal.Int = min(refusal.Int, q.free)
 	case q.free == 0:
@@ -107,7 +108,7 @@ func (q *fairQueue) leastTold() int64 {
 	defer q.of.mu.Unlock()
 	least := int64(math.MaxInt64)
 	for _, a := range q.of.all {
-		if a != nil && a.Vote == rules.Refused && a.Value.Kind == IntValue {
+		if a != nil && a.Vote == rules.Refused && a.Value.Kind == vote.IntValue {
 			least = min(least, a.Value.Int)
 		}
 	}

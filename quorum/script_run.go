@@ -8,6 +8,7 @@ import (
 
 	"lockproxy/quorum/masters"
 	"lockproxy/quorum/rules"
+	"lockproxy/quorum/vote"
 )
 
 // RunRequest asks to run a script by vote.
@@ -16,14 +17,14 @@ type RunRequest struct {
 	Script   *Script
 	Keys     []string
 	Args     []string
-	Rule     Rule
+	Rule     vote.Rule
 	ReadOnly bool // EVAL_RO: it may not write
 }
 
 // Ran is the outcome of a Run. If Err is nil, Reply is the script's.
 type Ran struct {
 	Err   error // *NoQuorum, *Disagreement, ErrLate, ErrTooShort, ErrClosed
-	Reply Value
+	Reply vote.Value
 	// Lock is set if the script took or extended something: the reply is true until then. Where it cannot be written in
 	// time, ErrLate is the error, or, of Taking, Late is the reply. What the script gave up by so short a TTL does not count; see giving.
 	Lock *Lock
@@ -39,8 +40,8 @@ type scriptRound struct {
 	before *scriptRound // the round before, if the script is run again
 	free   int64        // of a Queue, when it was last read: see freeIn
 	done   func(Ran)
-	count  count     // guarded by round.mu
-	all    []*answer // by master, late ones too; guarded by round.mu
+	count  vote.Count     // guarded by round.mu
+	all    []*vote.Answer // by master, late ones too; guarded by round.mu
 }
 
 // ask makes the round.
@@ -52,8 +53,8 @@ func (r *scriptRound) ask(e *Engine) {
 	req := &r.req
 	r.lasting = true // the wrapper keeps the horizon
 	r.blind = req.Rule.Blind
-	r.count = count{Rule: req.Rule, Answers: make([]*answer, len(e.masters))}
-	r.all = make([]*answer, len(e.masters))
+	r.count = vote.Count{Rule: req.Rule, Answers: make([]*vote.Answer, len(e.masters))}
+	r.all = make([]*vote.Answer, len(e.masters))
 	names := req.Keys
 	if len(names) == 0 {
 		names = []string{""} // scripts without keys, too, are in one order in all lanes
@@ -116,18 +117,18 @@ func (r *scriptRound) read(en *entry) ballot {
 // (see acquireRound.read and prolonged). A quorum that agrees on the number of holds does not help: another master may have the same
 // number from an attempt whose answer was lost. The answer of a script of which nothing is known may rest on such a copy in any
 // case: by what it extended, or by what it deleted and tells, as GETDEL does.
-func (r *scriptRound) ifClean(a *answer, v rules.Vote) bool {
+func (r *scriptRound) ifClean(a *vote.Answer, v rules.Vote) bool {
 	switch r.req.Rule.Merge {
-	case Taking:
+	case vote.Taking:
 		//mutant: an old vote joins new ones, of scripts
 		return v == rules.Granted
 	//mutant: an older copy of a lock is extended by a script
-	case Agreeing, Extending:
+	case vote.Agreeing, vote.Extending:
 		//mutant: an old vote joins new ones, of scripts that nobody knows
 		//mutant: an older copy of a value is taken once more, by a script
 		return true
 	}
-	return !slices.ContainsFunc(a.Effects, func(e effect) bool { return e.Kind != created })
+	return !slices.ContainsFunc(a.Effects, func(e vote.Effect) bool { return e.Kind != vote.Created })
 }
 
 func (r *scriptRound) voided(master int) { r.count.Answers[master] = nil }
@@ -136,21 +137,21 @@ func (r *scriptRound) voided(master int) { r.count.Answers[master] = nil }
 func (r *scriptRound) mayHaveChanged(d rules.Decision, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	changes := func(e effect) bool { return e.Name == name }
-	return d != rules.Won || slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && slices.ContainsFunc(a.Effects, changes) })
+	changes := func(e vote.Effect) bool { return e.Name == name }
+	return d != rules.Won || slices.ContainsFunc(r.all, func(a *vote.Answer) bool { return a != nil && slices.ContainsFunc(a.Effects, changes) })
 }
 
 // answerOf reads what a master answered to a script, or returns why that is no answer. Errors of the master are none, even if a command of the
 // script raised them (OOM). But an error of its Lua compiler is one: the text is at fault.
-func answerOf(c *masters.Call, s *Script) (a *answer, cause string) {
+func answerOf(c *masters.Call, s *Script) (a *vote.Answer, cause string) {
 	if c.Err != nil {
 		text := c.Err.Error()
 		if !strings.HasPrefix(text, "ERR Error compiling script") {
 			return nil, failureText(c.Err)
 		}
-		return compileError(text), ""
+		return vote.CompileError(text), ""
 	}
-	a, err := parseAnswer(c.Reply, &s.source)
+	a, err := vote.Parse(c.Reply, &s.Source)
 	if err != nil {
 		return nil, unexpected.cause
 	}
@@ -171,7 +172,7 @@ func (r *scriptRound) decide(t rules.Tally) rules.Decision { return r.count.Deci
 func (r *scriptRound) lacking(en *entry) (gaps []*gap) {
 	//mutant: what has keys of other names is filled
 	//mutant: what nobody knows is filled
-	if r.req.Rule.Merge != Extending || r.req.Rule.Derived {
+	if r.req.Rule.Merge != vote.Extending || r.req.Rule.Derived {
 		return nil
 	}
 	for i, a := range r.count.Answers {
@@ -179,7 +180,7 @@ func (r *scriptRound) lacking(en *entry) (gaps []*gap) {
 			continue
 		}
 		for _, e := range a.Effects {
-			if e.Kind != expiring || e.TTL <= 0 || len(e.Before) > dumpMax || r.all[en.master].Touches(e.Name) {
+			if e.Kind != vote.Expiring || e.TTL <= 0 || len(e.Before) > dumpMax || r.all[en.master].Touches(e.Name) {
 				continue
 			}
 			at := slices.IndexFunc(gaps, func(g *gap) bool { return g.key.Name == e.Name && g.dump == e.Before })

@@ -3,12 +3,14 @@ package quorum
 import (
 	"testing"
 	"time"
+
+	"lockproxy/quorum/vote"
 )
 
 // A fair lock puts whoever it refuses into a queue. The queues are alike only if every master is asked, one that is busy until
 // the others have refused, too. A refusal that changes nothing is not worth that.
 func TestAPlaceInAQueueIsTakenOnEveryMaster(t *testing.T) {
-	own := func(v Value) bool { return v.Kind == NilValue }
+	own := func(v vote.Value) bool { return v.Kind == vote.NilValue }
 	for name, test := range map[string]struct {
 		refusal []any
 		asked   int
@@ -27,7 +29,7 @@ func TestAPlaceInAQueueIsTakenOnEveryMaster(t *testing.T) {
 				w.Acquire(AcquireRequest{Key: Key{Name: "another"}, Token: "mine", TTL: minute}, func(Acquired) {})
 				time.Sleep(4 * time.Millisecond) // its batch is on its way to that master, and done with on the others
 				refused := make(chan Ran, 1)
-				w.Run(RunRequest{Script: s, Keys: []string{key, "queue"}, Rule: Rule{Merge: Taking, Granted: own}}, func(r Ran) { refused <- r })
+				w.Run(RunRequest{Script: s, Keys: []string{key, "queue"}, Rule: vote.Rule{Merge: vote.Taking, Granted: own}}, func(r Ran) { refused <- r })
 				if r := <-refused; r.Err != nil || r.Reply.Int != 5000 {
 					t.Errorf("got %+v", r)
 				}

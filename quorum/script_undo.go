@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/rules"
+	"lockproxy/quorum/vote"
 )
 
 // luaValue reads what a key holds, false if nothing. On masters whose DUMP knows strings only, as the embedded ones, it reads
@@ -109,10 +110,10 @@ func (r *scriptRound) undo(after func()) {
 
 // takes says that what the script did is a lock of its client's. It is called with round.mu held.
 func (r *scriptRound) takes() bool {
-	if r.req.Rule.Merge != Agreeing {
-		return r.req.Rule.Merge == Taking
+	if r.req.Rule.Merge != vote.Agreeing {
+		return r.req.Rule.Merge == vote.Taking
 	}
-	return slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && a.Creates() })
+	return slices.ContainsFunc(r.all, func(a *vote.Answer) bool { return a != nil && a.Creates() })
 }
 
 // appendUndos puts back all that the script created or changed on one master. The undo is exact: a key is as the script left it only if
@@ -123,7 +124,7 @@ func (r *scriptRound) appendUndos(to []*undo, en *entry) []*undo {
 	var argv []any
 	longest, once := time.Duration(0), false
 	for _, e := range a.Effects {
-		if e.Kind == deleted {
+		if e.Kind == vote.Deleted {
 			continue
 		}
 		keys = append(keys, e.Name)
@@ -189,7 +190,7 @@ func (r *scriptRound) settled(en *entry) {
 // what tells that is in other keys.
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
-func (r *scriptRound) eachExpiry(a *answer, f func(sig signature, at int64)) {
+func (r *scriptRound) eachExpiry(a *vote.Answer, f func(sig signature, at int64)) {
 	if a == nil || a.Vote != rules.Granted {
 		return
 	}
@@ -230,7 +231,7 @@ func (r *scriptRound) releaseMissed() {
 func (r *scriptRound) releaseAt(en *entry) {
 	//mutant: a release by vote that a master missed is not made late
 	//mutant: whatever a script deletes is deleted late
-	if !en.missed || r.req.Rule.Merge != Releasing {
+	if !en.missed || r.req.Rule.Merge != vote.Releasing {
 		return
 	}
 	for _, a := range r.all {
@@ -238,7 +239,7 @@ func (r *scriptRound) releaseAt(en *entry) {
 			continue
 		}
 		for i := range a.Effects {
-			if e := &a.Effects[i]; e.Kind == deleted {
+			if e := &a.Effects[i]; e.Kind == vote.Deleted {
 				//mutant: a release by vote that was not sent is not owed
 				if en.fate == dropped {
 					en.lane.ledger.owe(signatureOf(e), r.place.Load())
@@ -250,4 +251,4 @@ func (r *scriptRound) releaseAt(en *entry) {
 }
 
 // signatureOf returns the signature of the key as a script has left it, or as it was when the script deleted it: the content signs it.
-func signatureOf(e *effect) signature { return signature{name: e.Name, dump: e.Digest} }
+func signatureOf(e *vote.Effect) signature { return signature{name: e.Name, dump: e.Digest} }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"lockproxy/quorum/vote"
 )
 
 // A client's script runs inside a wrapper of ours, in one EVAL, so that a master tells with the script's reply what the
@@ -116,7 +118,7 @@ func wrap(text string) *lua {
 		parameters = "...) "
 	}
 	return wholeLua(wrapperHead + names + "__lockproxy[2]=function(" + parameters + text +
-		"\nend local last=" + strconv.Itoa(linesIn(text)) + "\n" + setter + tail)
+		"\nend local last=" + strconv.Itoa(vote.Lines(text)) + "\n" + setter + tail)
 }
 
 // shorten leaves out comments, indentation and empty lines, which are for us.

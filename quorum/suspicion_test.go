@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/rules"
+	"lockproxy/quorum/vote"
 	"lockproxy/quorum/vouch"
 )
 
@@ -247,15 +248,15 @@ func TestAVoteOfAnOlderCopyDoesNotJoinNewOnes(t *testing.T) {
 
 // The same of a script that takes or extends a lock: what it extended there may be what was undone since, or over.
 func TestAScriptDoesNotJoinAVoteOfAnOlderCopyToNewOnes(t *testing.T) {
-	own := func(v Value) bool { return v.Kind == IntValue && v.Int == 1 }
+	own := func(v vote.Value) bool { return v.Kind == vote.IntValue && v.Int == 1 }
 	for _, test := range []struct {
 		name string
-		rule Rule
+		rule vote.Rule
 	}{
-		{"that takes", Rule{Merge: Taking, Granted: own}},
-		{"that takes and counts", Rule{Merge: Taking, Granted: own, Field: "mine"}},
-		{"that extends", Rule{Merge: Extending, Granted: own}},
-		{"of which nothing is known", Rule{}},
+		{"that takes", vote.Rule{Merge: vote.Taking, Granted: own}},
+		{"that takes and counts", vote.Rule{Merge: vote.Taking, Granted: own, Field: "mine"}},
+		{"that extends", vote.Rule{Merge: vote.Extending, Granted: own}},
+		{"of which nothing is known", vote.Rule{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inWorld(t, 3, func(w *world) {

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
@@ -35,7 +36,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 		return refused
 	}
 	late := errorReply(quorum.ErrLate)
-	if rule.Merge == quorum.Taking {
+	if rule.Merge == vote.Taking {
 		late = runReply(rule.Late)
 	}
 	req := quorum.RunRequest{
@@ -43,7 +44,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 		ReadOnly: c.cmd.flags&readOnly != 0,
 	}
 	o := overlapAny
-	if len(req.Keys) > 0 && !req.ReadOnly && rule.Merge != quorum.Telling {
+	if len(req.Keys) > 0 && !req.ReadOnly && rule.Merge != vote.Telling {
 		o = overlapLater // it is not known what the script does to its keys
 	}
 	sl := c.claimTogether(o, req.Keys, func(out *outcome) Reply {
@@ -66,122 +67,122 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 }
 
 // ruleOf says how the answers of the masters merge, or why they cannot.
-func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
+func ruleOf(s *script.Script, keys, args []string) (vote.Rule, Reply) {
 	f := s.Family
 	if f == nil {
-		return quorum.Rule{}, nil
+		return vote.Rule{}, nil
 	}
 	if why := f.Refuses(args); why != "" {
-		return quorum.Rule{}, Error("ERR script " + s.SHA + " (" + f.Name() + ") is refused: " + why)
+		return vote.Rule{}, Error("ERR script " + s.SHA + " (" + f.Name() + ") is refused: " + why)
 	}
-	rule := quorum.Rule{Each: f.Each, Blind: f.Blind, Derived: f.Derived, Granted: grants(f.Granted, len(keys))}
+	rule := vote.Rule{Each: f.Each, Blind: f.Blind, Derived: f.Derived, Granted: grants(f.Granted, len(keys))}
 	if i := f.Holder; i > 0 && i <= len(args) {
 		//mutant: a script does not say for whom it takes
 		rule.Field = args[i-1]
 	}
 	if f.Queues && len(keys) >= 3 {
-		rule.Queue = &quorum.Queue{Wake: strings.Replace(keys[1], "redisson_lock_queue", "redisson_lock__channel", 1) + ":"}
+		rule.Queue = &vote.Queue{Wake: strings.Replace(keys[1], "redisson_lock_queue", "redisson_lock__channel", 1) + ":"}
 	}
 	switch f.Kind {
 	case script.Takes:
-		rule.Merge, rule.Late = quorum.Taking, lateReply(f.Granted)
+		rule.Merge, rule.Late = vote.Taking, lateReply(f.Granted)
 	case script.Extends, script.Asks:
-		rule.Merge = quorum.Extending
+		rule.Merge = vote.Extending
 	case script.Releases:
-		rule.Merge = quorum.Releasing
+		rule.Merge = vote.Releasing
 	case script.Tells:
-		rule.Merge = quorum.Telling
+		rule.Merge = vote.Telling
 	}
 	return rule, nil
 }
 
-var listOfZero, _ = quorum.ParseValue("*1;:0;")
+var listOfZero, _ = vote.ParseValue("*1;:0;")
 
 // lateReply is the reply that says no to a library that asked for a lock. Libraries that take nil for a yes take an integer
 // for the milliseconds to wait.
-func lateReply(g script.Grant) quorum.Value {
+func lateReply(g script.Grant) vote.Value {
 	switch g {
 	case script.GrantNil:
 		//mutant: a script that is late says yes
-		return quorum.Value{Kind: quorum.IntValue, Int: 1}
+		return vote.Value{Kind: vote.IntValue, Int: 1}
 	case script.GrantOK, script.GrantNotNil:
-		return quorum.Value{}
+		return vote.Value{}
 	case script.GrantFirst:
 		return listOfZero
 	}
-	return quorum.Value{Kind: quorum.IntValue}
+	return vote.Value{Kind: vote.IntValue}
 }
 
-func grants(g script.Grant, keys int) func(quorum.Value) bool {
+func grants(g script.Grant, keys int) func(vote.Value) bool {
 	switch g {
 	case script.GrantNil:
-		return func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
+		return func(v vote.Value) bool { return v.Kind == vote.NilValue }
 	case script.GrantNotNil:
-		return func(v quorum.Value) bool { return v.Kind != quorum.NilValue }
+		return func(v vote.Value) bool { return v.Kind != vote.NilValue }
 	case script.GrantOK:
-		return func(v quorum.Value) bool {
-			return (v.Kind == quorum.StatusValue || v.Kind == quorum.BulkValue) && v.Text == "OK"
+		return func(v vote.Value) bool {
+			return (v.Kind == vote.StatusValue || v.Kind == vote.BulkValue) && v.Text == "OK"
 		}
 	case script.GrantKeys:
-		return func(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int == int64(keys) }
+		return func(v vote.Value) bool { return v.Kind == vote.IntValue && v.Int == int64(keys) }
 	case script.GrantFirst:
-		return func(v quorum.Value) bool {
-			if v.Kind != quorum.ArrayValue {
+		return func(v vote.Value) bool {
+			if v.Kind != vote.ArrayValue {
 				return false
 			}
 			for first := range v.Parts() {
-				return first.Kind == quorum.IntValue && first.Int > 0
+				return first.Kind == vote.IntValue && first.Int > 0
 			}
 			return false
 		}
 	}
-	return func(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int > 0 }
+	return func(v vote.Value) bool { return v.Kind == vote.IntValue && v.Int > 0 }
 }
 
 // runReply puts the reply of a script that ran by vote into the client's protocol.
-func runReply(v quorum.Value) Reply {
+func runReply(v vote.Value) Reply {
 	switch v.Kind {
-	case quorum.IntValue:
+	case vote.IntValue:
 		return Int(v.Int)
-	case quorum.BulkValue:
+	case vote.BulkValue:
 		return Bulk(v.Text)
-	case quorum.StatusValue:
+	case vote.StatusValue:
 		return Status(v.Text)
-	case quorum.ErrorValue:
+	case vote.ErrorValue:
 		return Error(strings.TrimRight(v.Text, "\r\n"))
-	case quorum.TrueValue, quorum.FalseValue:
-		return Bool(v.Kind == quorum.TrueValue)
-	case quorum.DoubleValue:
+	case vote.TrueValue, vote.FalseValue:
+		return Bool(v.Kind == vote.TrueValue)
+	case vote.DoubleValue:
 		return Double(v.Text)
-	case quorum.BigNumberValue:
+	case vote.BigNumberValue:
 		return BigNumber(v.Text)
-	case quorum.VerbatimValue:
+	case vote.VerbatimValue:
 		return Verbatim(v.Text)
-	case quorum.ArrayValue, quorum.SetValue, quorum.MapValue:
+	case vote.ArrayValue, vote.SetValue, vote.MapValue:
 		return votedList(v)
 	}
 	return Null{}
 }
 
 // A votedList is a list that a script replied. Its items are made when they are written.
-type votedList quorum.Value
+type votedList vote.Value
 
 func (r votedList) AppendTo(b []byte, resp3 bool) []byte {
-	b = appendHead(b, quorum.Value(r), resp3)
-	for part := range quorum.Value(r).Parts() {
+	b = appendHead(b, vote.Value(r), resp3)
+	for part := range vote.Value(r).Parts() {
 		b = appendHead(b, part, resp3)
 	}
 	return b
 }
 
 // appendHead appends a value; of a list, only the header that announces the items.
-func appendHead(b []byte, v quorum.Value, resp3 bool) []byte {
+func appendHead(b []byte, v vote.Value, resp3 bool) []byte {
 	switch n := int(v.Int); {
-	case v.Kind == quorum.MapValue && resp3:
+	case v.Kind == vote.MapValue && resp3:
 		return wire.AppendHeader(b, '%', n/2)
-	case v.Kind == quorum.SetValue && resp3:
+	case v.Kind == vote.SetValue && resp3:
 		return wire.AppendHeader(b, '~', n)
-	case v.Kind == quorum.ArrayValue, v.Kind == quorum.MapValue, v.Kind == quorum.SetValue:
+	case v.Kind == vote.ArrayValue, v.Kind == vote.MapValue, v.Kind == vote.SetValue:
 		return redcon.AppendArray(b, n)
 	}
 	return runReply(v).AppendTo(b, resp3)
@@ -189,7 +190,7 @@ func appendHead(b []byte, v quorum.Value, resp3 bool) []byte {
 
 func (r votedList) Size() int {
 	n := 0
-	for part := range quorum.Value(r).Parts() {
+	for part := range vote.Value(r).Parts() {
 		n += 16 + len(part.Text) // as sizeOf
 	}
 	return n

@@ -5,33 +5,33 @@ import (
 	"strings"
 	"testing"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 	"lockproxy/script"
 )
 
 func TestRepliesOfVotedScriptsInBothProtocols(t *testing.T) {
-	one := quorum.Value{Kind: quorum.IntValue, Int: 1}
-	list := func(encoded string) quorum.Value {
-		v, err := quorum.ParseValue(encoded)
+	one := vote.Value{Kind: vote.IntValue, Int: 1}
+	list := func(encoded string) vote.Value {
+		v, err := vote.ParseValue(encoded)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v
 	}
 	for _, c := range []struct {
-		reply        quorum.Value
+		reply        vote.Value
 		resp2, resp3 string
 	}{
-		{quorum.Value{}, "$-1\r\n", "_\r\n"},
+		{vote.Value{}, "$-1\r\n", "_\r\n"},
 		{one, ":1\r\n", ":1\r\n"},
-		{quorum.Value{Kind: quorum.BulkValue, Text: "a\r\n"}, "$3\r\na\r\n\r\n", "$3\r\na\r\n\r\n"},
-		{quorum.Value{Kind: quorum.StatusValue, Text: "OK"}, "+OK\r\n", "+OK\r\n"},
-		{quorum.Value{Kind: quorum.ErrorValue, Text: "MY error\r\nx\r\n"}, "-MY error  x\r\n", "-MY error  x\r\n"},
-		{quorum.Value{Kind: quorum.TrueValue}, ":1\r\n", "#t\r\n"},
-		{quorum.Value{Kind: quorum.FalseValue}, ":0\r\n", "#f\r\n"},
-		{quorum.Value{Kind: quorum.DoubleValue, Text: "1.5"}, "$3\r\n1.5\r\n", ",1.5\r\n"},
-		{quorum.Value{Kind: quorum.BigNumberValue, Text: "12\r\n"}, "$4\r\n12  \r\n", "(12  \r\n"},
-		{quorum.Value{Kind: quorum.VerbatimValue, Text: "mkd# x"}, "$3\r\n# x\r\n", "=7\r\nmkd:# x\r\n"},
+		{vote.Value{Kind: vote.BulkValue, Text: "a\r\n"}, "$3\r\na\r\n\r\n", "$3\r\na\r\n\r\n"},
+		{vote.Value{Kind: vote.StatusValue, Text: "OK"}, "+OK\r\n", "+OK\r\n"},
+		{vote.Value{Kind: vote.ErrorValue, Text: "MY error\r\nx\r\n"}, "-MY error  x\r\n", "-MY error  x\r\n"},
+		{vote.Value{Kind: vote.TrueValue}, ":1\r\n", "#t\r\n"},
+		{vote.Value{Kind: vote.FalseValue}, ":0\r\n", "#f\r\n"},
+		{vote.Value{Kind: vote.DoubleValue, Text: "1.5"}, "$3\r\n1.5\r\n", ",1.5\r\n"},
+		{vote.Value{Kind: vote.BigNumberValue, Text: "12\r\n"}, "$4\r\n12  \r\n", "(12  \r\n"},
+		{vote.Value{Kind: vote.VerbatimValue, Text: "mkd# x"}, "$3\r\n# x\r\n", "=7\r\nmkd:# x\r\n"},
 		{list("*2;:1;_"), "*2\r\n:1\r\n$-1\r\n", "*2\r\n:1\r\n_\r\n"},
 		{list("~1;:1;"), "*1\r\n:1\r\n", "~1\r\n:1\r\n"},
 		{list("%1;:1;:1;"), "*2\r\n:1\r\n:1\r\n", "%1\r\n:1\r\n:1\r\n"},
@@ -50,7 +50,7 @@ const unheardOf = "return {KEYS[1], 1}"
 
 func TestAScriptThatNobodyKnowsIsRunByVote(t *testing.T) {
 	r := newRig(t, Config{})
-	r.engine.reply = quorum.Value{Kind: quorum.IntValue, Int: 7}
+	r.engine.reply = vote.Value{Kind: vote.IntValue, Int: 7}
 	c := r.dial()
 	for _, words := range [][]string{
 		{"EVAL", unheardOf, "2", "k", "j", "a", "b"},
@@ -66,7 +66,7 @@ func TestAScriptThatNobodyKnowsIsRunByVote(t *testing.T) {
 	}
 	first := r.engine.ran[0]
 	if strings.Join(first.Keys, " ") != "k j" || strings.Join(first.Args, " ") != "a b" || first.ReadOnly ||
-		first.Rule.Merge != quorum.Agreeing {
+		first.Rule.Merge != vote.Agreeing {
 		t.Errorf("ran %+v", first)
 	}
 	if !r.engine.ran[1].ReadOnly {
@@ -113,7 +113,7 @@ func TestASemaphoreIsALockIfItHasOnePermit(t *testing.T) {
 		t.Errorf("logged %d times: %s", n, log)
 	}
 	c.ask("EVALSHA", row.SHA, "1", "k", "5", "1")
-	if len(r.engine.ran) != 1 || r.engine.ran[0].Rule.Merge != quorum.Taking {
+	if len(r.engine.ran) != 1 || r.engine.ran[0].Rule.Merge != vote.Taking {
 		t.Errorf("with one permit it is no lock: ran %+v", r.engine.ran)
 	}
 }
@@ -124,7 +124,7 @@ func TestOfALockThatCountsHoldsTheHolderIsTold(t *testing.T) {
 	const take = "if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then " +
 		"redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; return redis.call('pttl', KEYS[1]);"
 	r.dial().ask("EVAL", take, "1", "k", "30000", "me")
-	if len(r.engine.ran) != 1 || r.engine.ran[0].Rule.Merge != quorum.Taking || r.engine.ran[0].Rule.Field != "me" {
+	if len(r.engine.ran) != 1 || r.engine.ran[0].Rule.Merge != vote.Taking || r.engine.ran[0].Rule.Field != "me" {
 		t.Errorf("ran %+v", r.engine.ran)
 	}
 }
@@ -139,7 +139,7 @@ func TestAScriptThatMastersFindNotFitForAVoteIsLogged(t *testing.T) {
 		"uses the key 's3cret', which is not one of its KEYS":  "uses a key that is not one of its KEYS",
 		"calls 'scan', which blocks, scans, administers, or …": "calls 'scan', which blocks, scans, administers, or …",
 	} {
-		r.engine.reply = quorum.Value{Kind: quorum.ErrorValue, Text: refused + says}
+		r.engine.reply = vote.Value{Kind: vote.ErrorValue, Text: refused + says}
 		c := r.dial()
 		for range 2 {
 			if got := c.ask("EVAL", unheardOf, "1", "k"); got != "-"+refused+says+"\r\n" {
@@ -186,10 +186,10 @@ func TestALockThatAScriptTookIsGivenBackIfItsReplyComesTooLate(t *testing.T) {
 }
 
 func TestWhichRepliesGrant(t *testing.T) {
-	integer := func(n int64) quorum.Value { return quorum.Value{Kind: quorum.IntValue, Int: n} }
-	null, ok := quorum.Value{}, quorum.Value{Kind: quorum.StatusValue, Text: "OK"}
-	list := func(text string) quorum.Value {
-		v, err := quorum.ParseValue(text)
+	integer := func(n int64) vote.Value { return vote.Value{Kind: vote.IntValue, Int: n} }
+	null, ok := vote.Value{}, vote.Value{Kind: vote.StatusValue, Text: "OK"}
+	list := func(text string) vote.Value {
+		v, err := vote.ParseValue(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,16 +197,16 @@ func TestWhichRepliesGrant(t *testing.T) {
 	}
 	for _, c := range []struct {
 		grant   script.Grant
-		yes, no []quorum.Value
-		late    quorum.Value
+		yes, no []vote.Value
+		late    vote.Value
 	}{
-		{script.GrantNil, []quorum.Value{null}, []quorum.Value{integer(0), integer(1), ok}, integer(1)},
-		{script.GrantNotNil, []quorum.Value{integer(0), ok}, []quorum.Value{null}, null},
-		{script.GrantOK, []quorum.Value{ok, {Kind: quorum.BulkValue, Text: "OK"}}, []quorum.Value{null, integer(1)}, null},
-		{script.GrantPositive, []quorum.Value{integer(1), integer(9)}, []quorum.Value{integer(0), integer(-1), null, ok}, integer(0)},
-		{script.GrantKeys, []quorum.Value{integer(2)}, []quorum.Value{integer(0), integer(1), null}, integer(0)},
-		{script.GrantFirst, []quorum.Value{list("*1;:1;"), list("*2;:1;:-5;")},
-			[]quorum.Value{list("*0;"), list("*2;:0;:1;"), list("*2;:-1;:9;"), list("*2;*1;:1;:1;"), integer(1), null}, list("*1;:0;")},
+		{script.GrantNil, []vote.Value{null}, []vote.Value{integer(0), integer(1), ok}, integer(1)},
+		{script.GrantNotNil, []vote.Value{integer(0), ok}, []vote.Value{null}, null},
+		{script.GrantOK, []vote.Value{ok, {Kind: vote.BulkValue, Text: "OK"}}, []vote.Value{null, integer(1)}, null},
+		{script.GrantPositive, []vote.Value{integer(1), integer(9)}, []vote.Value{integer(0), integer(-1), null, ok}, integer(0)},
+		{script.GrantKeys, []vote.Value{integer(2)}, []vote.Value{integer(0), integer(1), null}, integer(0)},
+		{script.GrantFirst, []vote.Value{list("*1;:1;"), list("*2;:1;:-5;")},
+			[]vote.Value{list("*0;"), list("*2;:0;:1;"), list("*2;:-1;:9;"), list("*2;*1;:1;:1;"), integer(1), null}, list("*1;:0;")},
 	} {
 		granted, late := grants(c.grant, 2), lateReply(c.grant)
 		for _, v := range c.yes {

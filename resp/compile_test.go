@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 )
 
 func TestTheMastersCompileATextOnce(t *testing.T) {
 	r := newRig(t, Config{})
-	r.engine.reply = quorum.Value{Kind: quorum.IntValue, Int: 7}
+	r.engine.reply = vote.Value{Kind: vote.IntValue, Int: 7}
 	arrived := r.engine.hold()
 	c := r.dial()
 	c.send(words("EVAL return{} 0") + words("PING"))

@@ -20,6 +20,7 @@ import (
 	"lockproxy/quorum"
 	"lockproxy/quorum/admission"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/quorum/vote"
 	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
@@ -51,9 +52,9 @@ type fakeEngine struct {
 	ttlMin  time.Duration
 	late    bool // locks and extensions are granted with a validity that has passed
 
-	reply    quorum.Value // of Run
-	locking  bool         // Run takes a lock
-	deleting bool         // Run deletes its first key
+	reply    vote.Value // of Run
+	locking  bool       // Run takes a lock
+	deleting bool       // Run deletes its first key
 	ran      []quorum.RunRequest
 	searched []quorum.LocksRequest
 }

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 )
 
 // breakHash is Redisson's forceUnlock.
 var breakHash = votedScript{
 	script: quorum.NewScript("if (redis.call('del', KEYS[1]) == 1) then redis.call('publish', KEYS[2], ARGV[1]); return 1 else return 0 end"),
-	rule:   quorum.Rule{Merge: quorum.Releasing, Blind: true}, granted: positive, channel: true,
+	rule:   vote.Rule{Merge: vote.Releasing, Blind: true}, granted: positive, channel: true,
 	words: func(string, string) []string { return []string{"0"} },
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 )
 
 // extend extends the lock on the resource through a proxy, counted from 0.
@@ -546,10 +547,10 @@ func TestWhatMayHaveBeenFilledIsUndone(t *testing.T) {
 // What is not whole in its one key is left, and what the masters do not agree on.
 func TestOnlyAWholeLockIsFilled(t *testing.T) {
 	field := func(name, count string) string { return name + "\x00" + count + "\x00" }
-	extends := quorum.Rule{Merge: quorum.Extending}
+	extends := vote.Rule{Merge: vote.Extending}
 	for _, test := range []struct {
 		name   string
-		rule   quorum.Rule
+		rule   vote.Rule
 		others [2]string
 		want   string
 	}{
@@ -557,8 +558,8 @@ func TestOnlyAWholeLockIsFilled(t *testing.T) {
 		{"of several", extends, [2]string{field("mine", "1") + field("mode", "write"), field("mine", "1") + field("mode", "write")}, "mm."},
 		{"counted differently", extends, [2]string{field("mine", "1"), field("mine", "2")}, "mm."},
 		{"long", extends, [2]string{field("mine", strings.Repeat("1", 5000)), field("mine", strings.Repeat("1", 5000))}, "mm."},
-		{"with keys of other names", quorum.Rule{Merge: quorum.Extending, Derived: true}, [2]string{field("mine", "1"), field("mine", "1")}, "mm."},
-		{"by a script of which nothing is known", quorum.Rule{Merge: quorum.Agreeing}, [2]string{field("mine", "1"), field("mine", "1")}, "mm."},
+		{"with keys of other names", vote.Rule{Merge: vote.Extending, Derived: true}, [2]string{field("mine", "1"), field("mine", "1")}, "mm."},
+		{"by a script of which nothing is known", vote.Rule{Merge: vote.Agreeing}, [2]string{field("mine", "1"), field("mine", "1")}, "mm."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 )
 
 const (
@@ -18,8 +19,8 @@ const (
 // the validity, is in doubt.
 func TestWhoGivesALockUpLateIsToldThatItIsDone(t *testing.T) {
 	const short, gone = 40 * time.Millisecond, "..."
-	granted := func(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int > 0 }
-	byVote := func(text string, rule quorum.Rule) func(s *scene) (*quorum.Lock, error) {
+	granted := func(v vote.Value) bool { return v.Kind == vote.IntValue && v.Int > 0 }
+	byVote := func(text string, rule vote.Rule) func(s *scene) (*quorum.Lock, error) {
 		return func(s *scene) (*quorum.Lock, error) {
 			r := <-begin(s.proxies[0].life.engine.Run, quorum.RunRequest{
 				Script: quorum.NewScript(text), Keys: []string{resourceName(0)}, Args: []string{"mine", "40"}, Rule: rule,
@@ -42,10 +43,10 @@ func TestWhoGivesALockUpLateIsToldThatItIsDone(t *testing.T) {
 		{"compare and expire", time.Minute, extends(false), nil},
 		{"compare and expire, longer", short, extends(false), quorum.ErrLate},
 		{"EXTEND", time.Minute, extends(true), quorum.ErrLate},
-		{"script that extends", time.Minute, byVote(expireText, quorum.Rule{Merge: quorum.Extending, Granted: granted}), nil},
-		{"script that extends, longer", short, byVote(expireText, quorum.Rule{Merge: quorum.Extending, Granted: granted}), quorum.ErrLate},
-		{"script of nobody knows what", time.Minute, byVote(tellText, quorum.Rule{}), nil},
-		{"script of nobody knows what, longer", short, byVote(tellText, quorum.Rule{}), quorum.ErrLate},
+		{"script that extends", time.Minute, byVote(expireText, vote.Rule{Merge: vote.Extending, Granted: granted}), nil},
+		{"script that extends, longer", short, byVote(expireText, vote.Rule{Merge: vote.Extending, Granted: granted}), quorum.ErrLate},
+		{"script of nobody knows what", time.Minute, byVote(tellText, vote.Rule{}), nil},
+		{"script of nobody knows what, longer", short, byVote(tellText, vote.Rule{}), quorum.ErrLate},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {

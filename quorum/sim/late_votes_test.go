@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 )
 
 // takes takes the lock by vote, or once more, through a proxy.
@@ -20,7 +21,7 @@ func (s *scene) takes(proxy int) {
 // frees gives it back, once, and is told how.
 func (s *scene) frees(proxy int, want int64) {
 	s.t.Helper()
-	if r := s.byVote(proxy, &hashLock.release, 50*time.Second); r.Err != nil || r.Reply.Kind != quorum.IntValue || r.Reply.Int != want {
+	if r := s.byVote(proxy, &hashLock.release, 50*time.Second); r.Err != nil || r.Reply.Kind != vote.IntValue || r.Reply.Int != want {
 		s.t.Errorf("the release was told: %+v", r)
 	}
 }

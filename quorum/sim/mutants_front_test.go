@@ -71,7 +71,7 @@ var frontMutants = []mutant{
 	},
 	{
 		name: "a script that is late says yes", rule: "1 clock", front: true, classes: Spoken | Voted,
-		change: becomes("return quorum.Value{}"),
+		change: becomes("return vote.Value{}"),
 	},
 	{
 		name: "a reader is put back only where no other came or went", rule: "4 undo", front: true, classes: Spoken | Moved,

@@ -555,12 +555,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "an old vote joins new ones, of scripts that nobody knows", rule: "6 quarantine",
-		change: becomes("return len(a.effects) == 0"),
+		change: becomes("return len(a.Effects) == 0"),
 		test:   "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
 	},
 	{
 		name: "an older copy of a value is taken once more, by a script", rule: "6 quarantine",
-		change: becomes("return slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != deleted })"),
+		change: becomes("return slices.ContainsFunc(a.Effects, func(e vote.Effect) bool { return e.Kind != vote.Deleted })"),
 		test:   "TestAnOlderCopyOfAValueIsNotTakenTwice", in: ".",
 	},
 	{
@@ -610,7 +610,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a script's extension by little is not promised", rule: "1 clock",
-		change: becomes("return e.kind != created && (e.ttl < g.least || e.ttl <= g.round)"),
+		change: becomes("return e.Kind != Created && (e.TTL < g.Least || e.TTL <= g.Round)"),
 		test:   "TestWhoGivesALockUp", in: ".",
 	},
 	{

@@ -5,7 +5,7 @@ var voteMutants = []mutant{
 	{
 		name: "who could not look says no", rule: "release in doubt",
 		change: becomes("no < 0 && (c.rule.Merge == Releasing || c.rule.Merge == Extending)"),
-		test:   "TestTheFewThatSayNo", in: "..",
+		test:   "TestTheFewThatSayNo", in: "../vote",
 	},
 	{
 		name: "a reader extends where its own hold is over", rule: "11 extend",
@@ -31,11 +31,11 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "what a script that lost has done stays", rule: "4 undo", classes: Voted,
-		change: becomes("a != nil && d == rules.Won && r.count.wrong(a, d)"),
+		change: becomes("a != nil && d == rules.Won && r.count.IsWrong(a, d)"),
 	},
 	{
 		name: "what a script has done late stays", rule: "4 undo", classes: Voted,
-		change: becomes("false && r.revoked && a.vote == rules.Granted"),
+		change: becomes("false && r.revoked && a.Vote == rules.Granted"),
 	},
 	{
 		name: "what an abandoned script has done stays", rule: "12 the client is gone", classes: Voted,
@@ -70,13 +70,13 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "one master that keeps a lock is a quorum", rule: "re-entrant unlock",
-		change: becomes("n = len(c.answers)"),
-		test:   "TestMergesAreFinal", // and seed 13612842005750817931, which is with the regressions
+		change: becomes("n = len(c.Answers)"),
+		test:   "TestMergesAreFinal", in: "../vote", // and seed 13612842005750817931, which is with the regressions
 	},
 	{
 		name: "who does not answer a release had nothing to release", rule: "release in doubt",
-		change: becomes("return rules.Quorum(len(c.answers))"),
-		test:   "TestMergesAreFinal", in: "..",
+		change: becomes("return rules.Quorum(len(c.Answers))"),
+		test:   "TestMergesAreFinal", in: "../vote",
 	},
 	{
 		name: "who waits for a lock that is free sleeps for as long as one master says", rule: "fair queue",
@@ -85,7 +85,7 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "what was put anew is put back", rule: "4 undo",
-		change: becomes("_ = e.ttl == 0"),
+		change: becomes("_ = e.TTL == 0"),
 		test:   "TestAPutBackThatIsRepeated", in: ".",
 	},
 	{
@@ -175,7 +175,7 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "an error of a master is its script's", rule: "release in doubt",
-		change: becomes("a.encoded[0] == raisedValue && len(a.effects) < 0 && slices.Contains(incapable, code)"),
+		change: becomes("a.IsRaised() && len(a.Effects) < 0 && slices.Contains(incapable, code)"),
 		test:   "TestAReleaseByVoteThatIsAnsweredWithAnError", in: ".",
 	},
 }

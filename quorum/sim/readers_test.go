@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 )
 
 // A lock of readers is held on by others where a master has missed an extension, and the caller's own hold is over there. Who extends it
@@ -15,16 +16,16 @@ import (
 func TestAReaderExtendsOnlyWhereItsOwnHoldIs(t *testing.T) {
 	const several = "redis.call('pexpire', KEYS[1], ARGV[1]) redis.call('pexpire', KEYS[2] .. ':' .. ARGV[3] .. ':rwlock_timeout:1', ARGV[1]) " +
 		"redis.call('pexpire', KEYS[2] .. ':' .. ARGV[3] .. ':write:rwlock_timeout:1', ARGV[1]) return {1}"
-	rule := quorum.Rule{Merge: quorum.Extending, Derived: true, Granted: positive}
+	rule := vote.Rule{Merge: vote.Extending, Derived: true, Granted: positive}
 	each := rule
 	each.Each = true
 	for _, way := range []struct {
 		name string
 		req  quorum.RunRequest
-		said func(quorum.Value) int64
+		said func(vote.Value) int64
 	}{
-		{"one lock", quorum.RunRequest{Script: quorum.NewScript(rereadText), Rule: rule, Args: []string{"60000", "me"}}, func(v quorum.Value) int64 { return v.Int }},
-		{"several", quorum.RunRequest{Script: quorum.NewScript(several), Rule: each, Args: []string{"60000", "1", "me"}}, func(v quorum.Value) int64 { return slices.Collect(v.Parts())[0].Int }},
+		{"one lock", quorum.RunRequest{Script: quorum.NewScript(rereadText), Rule: rule, Args: []string{"60000", "me"}}, func(v vote.Value) int64 { return v.Int }},
+		{"several", quorum.RunRequest{Script: quorum.NewScript(several), Rule: each, Args: []string{"60000", "1", "me"}}, func(v vote.Value) int64 { return slices.Collect(v.Parts())[0].Int }},
 	} {
 		for _, test := range []struct {
 			name string
@@ -55,7 +56,7 @@ func TestAReaderExtendsOnlyWhereItsOwnHoldIs(t *testing.T) {
 					way.req.Keys = []string{"w", "{w}"}
 					s.proxies[0].life.engine.Run(way.req, func(r quorum.Ran) { ran <- r })
 					r, got := <-ran, "in doubt"
-					if r.Err == nil && r.Reply.Kind != quorum.ErrorValue {
+					if r.Err == nil && r.Reply.Kind != vote.ErrorValue {
 						got = fmt.Sprint(way.said(r.Reply))
 					}
 					if got != test.want {
@@ -82,7 +83,7 @@ func TestALateReleaseLeavesTheLockToOtherReaders(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {
-				run := func(text string, rule quorum.Rule, args ...string) {
+				run := func(text string, rule vote.Rule, args ...string) {
 					t.Helper()
 					r := <-begin(s.proxies[0].life.engine.Run, quorum.RunRequest{
 						Script: quorum.NewScript(text), Rule: rule, Keys: []string{"w", "{w}:other"}, Args: args,
@@ -92,11 +93,11 @@ func TestALateReleaseLeavesTheLockToOtherReaders(t *testing.T) {
 					}
 				}
 				for _, reader := range test.readers {
-					run(join, quorum.Rule{Merge: quorum.Taking, Granted: isNil}, "30000", reader)
+					run(join, vote.Rule{Merge: vote.Taking, Granted: isNil}, "30000", reader)
 					s.sleep(20 * time.Millisecond)
 				}
 				s.stop(2)
-				run(leave, quorum.Rule{Merge: quorum.Releasing, Granted: positive}, "me")
+				run(leave, vote.Rule{Merge: vote.Releasing, Granted: positive}, "me")
 				s.do(func() {
 					m := s.servers[2]
 					if test.left {

@@ -1,6 +1,8 @@
 package sim
 
-import "lockproxy/quorum"
+import (
+	"lockproxy/quorum/vote"
+)
 
 // Redisson's RReadWriteLock, without holds within holds; see speaker_readers.go.
 var (
@@ -9,34 +11,34 @@ var (
 		take: votedScript{
 			script: newScript(readText), granted: isNil, beside: holdOf,
 			words: func(token, ttl string) []string { return []string{ttl, token, token + ":write"} },
-			rule:  quorum.Rule{Merge: quorum.Taking, Derived: true, Late: quorum.Value{Kind: quorum.IntValue, Int: 1}},
+			rule:  vote.Rule{Merge: vote.Taking, Derived: true, Late: vote.Value{Kind: vote.IntValue, Int: 1}},
 		},
 		extend: votedScript{
 			script: newScript(rereadText), granted: positive, beside: allHolds, words: ttlFirst,
-			rule: quorum.Rule{Merge: quorum.Extending, Derived: true},
+			rule: vote.Rule{Merge: vote.Extending, Derived: true},
 		},
 		release: votedScript{
 			script: newScript(unreadText), granted: isNotNil, channel: true, words: func(token, _ string) []string { return []string{"0", token} },
 			beside: func(name, token string) []string { return append(holdOf(name, token), allHolds(name, token)...) },
-			rule:   quorum.Rule{Merge: quorum.Releasing, Derived: true},
+			rule:   vote.Rule{Merge: vote.Releasing, Derived: true},
 		},
 	}
 	writeLock = votedLock{
 		name: "a write lock", keys: 1,
 		take: votedScript{
 			script: newScript(writeText), granted: isNil, words: ttlFirst,
-			rule: quorum.Rule{Merge: quorum.Taking, Derived: true, Late: quorum.Value{Kind: quorum.IntValue, Int: 1}},
+			rule: vote.Rule{Merge: vote.Taking, Derived: true, Late: vote.Value{Kind: vote.IntValue, Int: 1}},
 		},
-		extend: votedScript{script: newScript(renewHash), granted: positive, words: ttlFirst, rule: quorum.Rule{Merge: quorum.Extending}},
+		extend: votedScript{script: newScript(renewHash), granted: positive, words: ttlFirst, rule: vote.Rule{Merge: vote.Extending}},
 		release: votedScript{
 			script: newScript(unwriteText), granted: isNotNil, channel: true,
 			words: func(token, ttl string) []string { return []string{"1", ttl, token} },
-			rule:  quorum.Rule{Merge: quorum.Releasing, Derived: true},
+			rule:  vote.Rule{Merge: vote.Releasing, Derived: true},
 		},
 	}
 )
 
-func isNotNil(v quorum.Value) bool { return !isNil(v) }
+func isNotNil(v vote.Value) bool { return !isNil(v) }
 
 // holdOf and allHolds name the keys beside the lock: of a reader's hold, and what all of them begin with.
 func holdOf(name, token string) []string {

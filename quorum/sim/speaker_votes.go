@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 )
 
 // Speaking clients that lock by scripts that run by vote, in worlds of the class Voted, too. votes.go has the texts and
@@ -50,11 +50,11 @@ func (s *speaker) voteSpoken(l *wanted) {
 func (s *votedScript) grantedBy(r reply) bool {
 	switch r := r.(type) {
 	case nil:
-		return s.granted(quorum.Value{})
+		return s.granted(vote.Value{})
 	case int64:
-		return s.granted(quorum.Value{Kind: quorum.IntValue, Int: r})
+		return s.granted(vote.Value{Kind: vote.IntValue, Int: r})
 	case string:
-		return s.granted(quorum.Value{Kind: quorum.BulkValue, Text: r})
+		return s.granted(vote.Value{Kind: vote.BulkValue, Text: r})
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 )
 
 // A votedLock is a kind of lock for scripts that run by vote.
@@ -21,8 +22,8 @@ type votedLock struct {
 // A votedScript is a text with the rule by which its answers merge, as resp has for scripts that package script knows.
 type votedScript struct {
 	script  *quorum.Script
-	rule    quorum.Rule
-	granted func(quorum.Value) bool
+	rule    vote.Rule
+	granted func(vote.Value) bool
 	words   func(token, ttl string) []string
 	channel bool                              // the key after the names is a channel
 	beside  func(name, token string) []string // the keys after the channel
@@ -91,14 +92,14 @@ var (
 		name: "a hash", keys: 1, counts: true,
 		take: votedScript{
 			script: newScript(takeHash), granted: isNil, words: ttlFirst,
-			rule: quorum.Rule{Merge: quorum.Taking, Late: quorum.Value{Kind: quorum.IntValue, Int: 1}},
+			rule: vote.Rule{Merge: vote.Taking, Late: vote.Value{Kind: vote.IntValue, Int: 1}},
 		},
 		extend: votedScript{
-			script: newScript(renewHash), granted: positive, words: ttlFirst, rule: quorum.Rule{Merge: quorum.Extending},
+			script: newScript(renewHash), granted: positive, words: ttlFirst, rule: vote.Rule{Merge: vote.Extending},
 		},
 		release: votedScript{
-			script: newScript(freeHash), granted: func(v quorum.Value) bool { return !isNil(v) }, channel: true,
-			words: func(token, ttl string) []string { return []string{"0", ttl, token} }, rule: quorum.Rule{Merge: quorum.Releasing},
+			script: newScript(freeHash), granted: func(v vote.Value) bool { return !isNil(v) }, channel: true,
+			words: func(token, ttl string) []string { return []string{"0", ttl, token} }, rule: vote.Rule{Merge: vote.Releasing},
 		},
 		rename: moves("rename", hashIsMine), copy: moves("copy", hashIsMine),
 	}
@@ -111,16 +112,16 @@ var (
 	}
 	pairLock = votedLock{
 		name: "a pair", keys: 2,
-		take:    votedScript{script: newScript(takeAll), granted: both, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Taking}},
-		extend:  votedScript{script: newScript(renewAll), granted: both, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Extending}},
-		release: votedScript{script: newScript(freeAll), granted: positive, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Releasing}},
+		take:    votedScript{script: newScript(takeAll), granted: both, words: tokenFirst, rule: vote.Rule{Merge: vote.Taking}},
+		extend:  votedScript{script: newScript(renewAll), granted: both, words: tokenFirst, rule: vote.Rule{Merge: vote.Extending}},
+		release: votedScript{script: newScript(freeAll), granted: positive, words: tokenFirst, rule: vote.Rule{Merge: vote.Releasing}},
 	}
 )
 
-func isNil(v quorum.Value) bool    { return v.Kind == quorum.NilValue }
-func positive(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int > 0 }
-func both(v quorum.Value) bool     { return v.Kind == quorum.IntValue && v.Int == 2 }
-func yours(v quorum.Value) bool    { return v.Kind == quorum.BulkValue && v.Text == "yours" }
+func isNil(v vote.Value) bool    { return v.Kind == vote.NilValue }
+func positive(v vote.Value) bool { return v.Kind == vote.IntValue && v.Int > 0 }
+func both(v vote.Value) bool     { return v.Kind == vote.IntValue && v.Int == 2 }
+func yours(v vote.Value) bool    { return v.Kind == vote.BulkValue && v.Text == "yours" }
 
 func ttlFirst(token, ttl string) []string   { return []string{ttl, token} }
 func tokenFirst(token, ttl string) []string { return []string{token, ttl} }
@@ -129,7 +130,7 @@ func tokenFirst(token, ttl string) []string { return []string{token, ttl} }
 func (s *votedScript) request(names []string, token string, ttl time.Duration) quorum.RunRequest {
 	req := quorum.RunRequest{Script: s.script, Keys: names, Rule: s.rule, Args: s.words(token, strconv.FormatInt(ttl.Milliseconds(), 10))}
 	req.Rule.Granted = s.granted
-	if counted := s.rule.Merge == quorum.Taking || s.rule.Merge == quorum.Releasing && s.beside != nil; counted && len(names) == 1 {
+	if counted := s.rule.Merge == vote.Taking || s.rule.Merge == vote.Releasing && s.beside != nil; counted && len(names) == 1 {
 		req.Rule.Field = token
 	}
 	req.Keys = slices.Clone(names)

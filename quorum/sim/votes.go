@@ -10,6 +10,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/rules"
+	"lockproxy/quorum/vote"
 )
 
 // Votes: in worlds of the class Voted, clients also take, re-enter, extend and give back locks by scripts that run by
@@ -135,7 +136,7 @@ func (c *client) touchByVote(h *votedHold) bool {
 func (c *client) askByVote(s *votedScript, h *votedHold, heard func(l *life, r quorum.Ran, granted bool)) (granted bool, r quorum.Ran, ok bool) {
 	w, began := c.world, c.world.now()
 	timeouts, pauses := 2, time.Duration(0)
-	if s.rule.Merge == quorum.Taking { // asked again after split votes
+	if s.rule.Merge == vote.Taking { // asked again after split votes
 		timeouts, pauses = 16, 512*time.Millisecond
 	}
 	req := s.request(h.names, h.token, h.ttl)
@@ -145,7 +146,7 @@ func (c *client) askByVote(s *votedScript, h *votedHold, heard func(l *life, r q
 		if r.Lock != nil && time.Until(r.Lock.Until()) <= 0 { // the writer of the reply finds that it is too late (resp)
 			r.Err, granted = quorum.ErrLate, false
 		}
-		if s != &h.lock.take && r.Reply.Kind == quorum.ErrorValue { // as OOM: the error says nothing of the lock
+		if s != &h.lock.take && r.Reply.Kind == vote.ErrorValue { // as OOM: the error says nothing of the lock
 			r.Err, granted = errors.New(r.Reply.Text), false
 		}
 		w.logf(c.name, "via %s: %v by vote, %v for %v, token %s: granted %v, %+v, %v", l.name, h.names, req.Args, h.ttl, h.token, granted, r.Reply, r.Err)
@@ -168,7 +169,7 @@ func (c *client) takeByVote(h *votedHold) bool {
 	won, r, ok := c.askByVote(&h.lock.take, h, func(l *life, r quorum.Ran, granted bool) {
 		if once {
 			// A quorum's agreement on a no is an outcome like others: the script may still be sent to slow masters.
-			agreed := h.lock.take.rule.Merge == quorum.Agreeing && r.Err == nil
+			agreed := h.lock.take.rule.Merge == vote.Agreeing && r.Err == nil
 			k.attempt(h.token, fate{life: l, failed: !granted || leaves, left: leaves || agreed || r.Lock != nil})
 		}
 		if k.counts.answered(r.Err != nil, granted); granted {

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
 )
 
 // takeByVote begins an attempt by a script, through a proxy, counted from 0.
-func (s *scene) takeByVote(proxy int, token string, rule quorum.Rule) <-chan quorum.Ran {
+func (s *scene) takeByVote(proxy int, token string, rule vote.Rule) <-chan quorum.Ran {
 	c := begin(s.proxies[proxy].life.engine.Run, quorum.RunRequest{
 		Script: quorum.NewScript(takeHash), Keys: []string{resourceName(0)}, Args: []string{"30000", token}, Rule: rule,
 	})
@@ -21,13 +22,13 @@ func (s *scene) takeByVote(proxy int, token string, rule quorum.Rule) <-chan quo
 // A script's lock that was put back comes back with the data of a replica that is behind. Where another master has the same
 // of the same client, as its answer was lost, they agree on the count, though somebody else holds the lock.
 func TestAnOlderCopyOfAHashIsNoVote(t *testing.T) {
-	granted := func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
+	granted := func(v vote.Value) bool { return v.Kind == vote.NilValue }
 	for _, test := range []struct {
 		name string
-		rule quorum.Rule
+		rule vote.Rule
 	}{
-		{"of a family", quorum.Rule{Merge: quorum.Taking, Granted: granted, Field: "mine"}},
-		{"of nobody knows whom", quorum.Rule{}},
+		{"of a family", vote.Rule{Merge: vote.Taking, Granted: granted, Field: "mine"}},
+		{"of nobody knows whom", vote.Rule{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {
@@ -78,18 +79,18 @@ func TestAReleaseIsNotRefusedForAMasterWhoseMemoryIsFull(t *testing.T) {
 				}
 			})
 		}
-		granted := func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
+		granted := func(v vote.Value) bool { return v.Kind == vote.NilValue }
 		full(3, 4)
-		if r := <-s.takeByVote(0, "mine", quorum.Rule{Merge: quorum.Taking, Granted: granted, Field: "mine"}); r.Lock == nil {
+		if r := <-s.takeByVote(0, "mine", vote.Rule{Merge: vote.Taking, Granted: granted, Field: "mine"}); r.Lock == nil {
 			t.Fatalf("not granted: %+v", r)
 		}
 		s.sleep(time.Millisecond)
 		full(2)
 		freed := begin(s.proxies[0].life.engine.Run, quorum.RunRequest{
 			Script: quorum.NewScript(freeHash), Keys: []string{resourceName(0), "channel"}, Args: []string{"0", "30000", "mine"},
-			Rule: quorum.Rule{Merge: quorum.Releasing, Granted: func(v quorum.Value) bool { return !granted(v) }},
+			Rule: vote.Rule{Merge: vote.Releasing, Granted: func(v vote.Value) bool { return !granted(v) }},
 		})
-		if r := <-freed; r.Err == nil && r.Reply.Kind == quorum.NilValue {
+		if r := <-freed; r.Err == nil && r.Reply.Kind == vote.NilValue {
 			t.Errorf("told that it did not hold the lock: %+v", r)
 		}
 	})
@@ -140,8 +141,8 @@ func TestWhatCannotBePutBackNowIsPutBackLater(t *testing.T) {
 			}
 			s.after(10*time.Millisecond, func() { s.servers[0].refuses = "MISCONF" })
 		})
-		granted := func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
-		if r := <-s.takeByVote(0, "mine", quorum.Rule{Merge: quorum.Taking, Granted: granted, Field: "mine"}); r.Lock != nil {
+		granted := func(v vote.Value) bool { return v.Kind == vote.NilValue }
+		if r := <-s.takeByVote(0, "mine", vote.Rule{Merge: vote.Taking, Granted: granted, Field: "mine"}); r.Lock != nil {
 			t.Fatalf("granted: %+v", r)
 		}
 		s.do(func() { s.servers[0].refuses = "" })
@@ -164,10 +165,10 @@ func TestSplitVotesAreAskedForAgainThoughAMasterIsLate(t *testing.T) {
 				s.links[i][2].block(down)
 			}
 		})
-		granted := func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
+		granted := func(v vote.Value) bool { return v.Kind == vote.NilValue }
 		var taken [2]<-chan quorum.Ran
 		for i, token := range []string{"mine", "theirs"} {
-			taken[i] = s.takeByVote(i, token, quorum.Rule{Merge: quorum.Taking, Granted: granted, Field: token})
+			taken[i] = s.takeByVote(i, token, vote.Rule{Merge: vote.Taking, Granted: granted, Field: token})
 		}
 		if a, b := <-taken[0], <-taken[1]; (a.Lock != nil) == (b.Lock != nil) {
 			t.Errorf("told %+v and %+v", a, b)
@@ -213,7 +214,7 @@ func TestAnExtensionByVoteTooShortToLeaveValidityIsDone(t *testing.T) {
 			inScene(t, func(s *scene) {
 				run := s.runner(lock)
 				r := run(lock.take, 3*time.Millisecond)
-				refused := lock.take.rule.Merge == quorum.Taking && r.Err == nil && !lock.take.granted(r.Reply)
+				refused := lock.take.rule.Merge == vote.Taking && r.Err == nil && !lock.take.granted(r.Reply)
 				if r.Lock != nil || !refused && !errors.Is(r.Err, quorum.ErrTooShort) {
 					t.Errorf("a lock that is over: %+v", r)
 				}
@@ -267,7 +268,7 @@ func TestAScriptTakesNothingWhereItCannotBeKept(t *testing.T) {
 						m.denied[denied] = true
 					}
 				})
-				if r := <-s.takeByVote(0, "mine", quorum.Rule{}); r.Lock != nil {
+				if r := <-s.takeByVote(0, "mine", vote.Rule{}); r.Lock != nil {
 					t.Errorf("granted: %+v", r)
 				}
 				s.expectHolders(time.Second, "...")

@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import (
 	"errors"
@@ -91,7 +91,7 @@ var textKinds = map[byte]ValueKind{'$': BulkValue, '+': StatusValue, '-': ErrorV
 var listKinds = map[byte]ValueKind{'*': ArrayValue, '%': MapValue, '~': SetValue}
 
 // decodeValue reads an encoded reply of s.
-func decodeValue(text string, s *source) (Value, error) {
+func decodeValue(text string, s *Source) (Value, error) {
 	var v Value
 	var err error
 	rest := ""

@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import (
 	"regexp"
@@ -7,7 +7,7 @@ import (
 )
 
 // A source is a client's Lua text.
-type source struct {
+type Source struct {
 	SHA  string // the name that Redis gives it
 	Text string
 }
@@ -16,10 +16,10 @@ type source struct {
 var luaLines = strings.NewReplacer("\r\n", "\n", "\n\r", "\n", "\r", "\n")
 
 // linesIn returns how many lines Lua counts in a text.
-func linesIn(text string) int { return 1 + strings.Count(luaLines.Replace(text), "\n") }
+func Lines(text string) int { return 1 + strings.Count(luaLines.Replace(text), "\n") }
 
 // raised returns an error that was raised on a line of the script, in Redis's words.
-func (s *source) raised(text, line string) string {
+func (s *Source) raised(text, line string) string {
 	if line == "0" {
 		line = s.tailCallLine()
 	}
@@ -30,10 +30,10 @@ var tailCall = regexp.MustCompile(`\breturn\s+[\w.]+\s*\(`)
 
 // tailCallLine guesses the line of an error that does not tell it. The error was raised in a call whose result is returned as it
 // is: by then Lua has forgotten who called.
-func (s *source) tailCallLine() string {
+func (s *Source) tailCallLine() string {
 	at := tailCall.FindStringIndex(s.Text)
 	if at == nil {
 		return "1"
 	}
-	return strconv.Itoa(linesIn(s.Text[:at[1]]))
+	return strconv.Itoa(Lines(s.Text[:at[1]]))
 }

@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 func TestRepliesAreDecoded(t *testing.T) {
-	s := &source{SHA: shaOf("return 1"), Text: "return 1"}
+	s := &Source{SHA: "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", Text: "return 1"}
 	at := " script: " + s.SHA + ", on @user_script:"
 	for _, c := range []struct {
 		text string
@@ -68,7 +68,7 @@ func TestTheItemsOfListsComeInTheOrderOfTheText(t *testing.T) {
 func TestWhatTheWrapperDoesNotSendIsAnError(t *testing.T) {
 	for _, text := range []string{"", "x", ":1", ":1;_", "$", "$2:a", "$-1:", "$x:a", "*1;", "*-1;", "*99999999999;_", "%1;_",
 		"!1", "!1;9:x", "?", "*2;*1;__:1;", "*2;*2;__", "*1;x"} {
-		if v, err := decodeValue(text, &source{}); err == nil {
+		if v, err := decodeValue(text, &Source{}); err == nil {
 			t.Errorf("%q: decoded as %+v", text, v)
 		}
 	}
@@ -86,13 +86,13 @@ func TestWhatClocksToldIsMarked(t *testing.T) {
 		{"!1;2:@x", "!1;2:@x", "!1;2:@x", nil},
 		{"?2:@x", "?2:@x", "?2:@x", nil},
 	} {
-		a := &answer{encoded: c.text}
+		a := &Answer{encoded: c.text}
 		if err := a.readSeen(); err != nil || a.encoded != c.encoded || a.unclocked() != c.unclocked || !reflect.DeepEqual(a.clocks, c.clocks) {
 			t.Errorf("%q: got %+v, %v, want %+v", c.text, a, err, c)
 		}
 	}
 	for _, text := range []string{"@", "@@1;", "@$1:x", "@$9:1", "@_", "*1;@", ":1;@x"} {
-		if err := (&answer{encoded: text}).readSeen(); err == nil {
+		if err := (&Answer{encoded: text}).readSeen(); err == nil {
 			t.Errorf("%q has no error", text)
 		}
 	}
@@ -115,8 +115,8 @@ func TestRepliesAreComparedAsTheirClientSeesThem(t *testing.T) {
 		{"~2;~2;:1;:2;*1;_", "~2;*1;_~2;:2;:1;"},
 	} {
 		for _, text := range alike {
-			a := &answer{encoded: text}
-			if err := a.readSeen(); err != nil || a.encoded != alike[0] && (&answer{encoded: alike[0]}).seen(t) != a.encoded {
+			a := &Answer{encoded: text}
+			if err := a.readSeen(); err != nil || a.encoded != alike[0] && (&Answer{encoded: alike[0]}).seen(t) != a.encoded {
 				t.Errorf("%q: %q, %v; not as %q", text, a.encoded, err, alike[0])
 			}
 		}
@@ -125,7 +125,7 @@ func TestRepliesAreComparedAsTheirClientSeesThem(t *testing.T) {
 		"%1;:1;:2;", "%1;:2;:1;", "~2;:1;:2;", ",1.5;", ",1.5000000000000002;", "$2:a\n", "$2:a "}
 	seen := map[string]string{}
 	for _, text := range differ {
-		is := (&answer{encoded: text}).seen(t)
+		is := (&Answer{encoded: text}).seen(t)
 		if was, ok := seen[is]; ok {
 			t.Errorf("%q is taken for %q", text, was)
 		}
@@ -133,7 +133,7 @@ func TestRepliesAreComparedAsTheirClientSeesThem(t *testing.T) {
 	}
 }
 
-func (a *answer) seen(t *testing.T) string {
+func (a *Answer) seen(t *testing.T) string {
 	t.Helper()
 	if err := a.readSeen(); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func (a *answer) seen(t *testing.T) string {
 // A client's few bytes may ask every master for a long list of nils.
 func TestAListTakesNoMoreMemoryThanItsText(t *testing.T) {
 	const n = 1 << 20
-	s := &source{SHA: shaOf("return 1"), Text: "return 1"}
+	s := &Source{SHA: "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", Text: "return 1"}
 	nils := strings.Repeat("_", n)
 	for name, text := range map[string]string{
 		"nils":           fmt.Sprintf("*%d;%s", n, nils),
@@ -164,14 +164,14 @@ func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"*2;:1;$1:a", "%1;$1:a:1;", "!1;2:xy", "?1:x", ",1;", "=3:txt", "*2;@:5;@$2:17"} {
 		f.Add(s)
 	}
-	s := &source{}
+	s := &Source{}
 	f.Fuzz(func(_ *testing.T, text string) {
 		if v, err := decodeValue(text, s); err == nil {
 			for part := range v.Parts() {
 				_ = part.describe()
 			}
 		}
-		_, _ = parseAnswer([]any{text, "", text, text, text, text, text, text, text}, s)
+		_, _ = Parse([]any{text, "", text, text, text, text, text, text, text}, s)
 	})
 }
 
@@ -181,7 +181,7 @@ func TestTheLineOfATailCallIsGuessed(t *testing.T) {
 		{"local a = 1\nif a then\n  return redis.call('x') end", "3"},
 		{"local a = 1", "1"},
 	} {
-		if got := (&source{Text: c.text}).tailCallLine(); got != c.want {
+		if got := (&Source{Text: c.text}).tailCallLine(); got != c.want {
 			t.Errorf("%q: got %s, want %s", c.text, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import "lockproxy/quorum/rules"
 
@@ -67,10 +67,10 @@ const (
 func (m Merge) PutsBack() bool { return m == Agreeing || m == Taking }
 
 // judge notes what an answer is for the rule. It is called once for each answer, before any other method is told of the answer.
-func (r *Rule) Judge(a *answer) { a.Vote, a.did = r.vote(a), a.summary() }
+func (r *Rule) Judge(a *Answer) { a.Vote, a.did = r.vote(a), a.summary() }
 
 // vote returns what an answer is for a rule.
-func (r *Rule) vote(a *answer) rules.Vote {
+func (r *Rule) vote(a *Answer) rules.Vote {
 	switch r.Merge {
 	case Agreeing, Telling:
 		return rules.Granted
@@ -86,7 +86,7 @@ func (r *Rule) vote(a *answer) rules.Vote {
 }
 
 // keeps says that a master that granted a release keeps the lock, for an outer hold of the caller.
-func (r *Rule) keeps(a *answer) bool {
+func (r *Rule) keeps(a *Answer) bool {
 	return a.Value.Kind == IntValue && a.Value.Int == 0 && (r.Field == "" || a.Field != "")
 }
 

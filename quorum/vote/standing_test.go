@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import (
 	"strings"
@@ -54,7 +54,7 @@ func TestWhoIsFirst(t *testing.T) {
 			}
 			replies = append(replies, []any{holder, queue, int64(0)})
 		}
-		if who, everywhere := firstOf(replies, "z", grants); who != test.who || everywhere != test.everywhere {
+		if who, everywhere := FirstOf(replies, "z", grants); who != test.who || everywhere != test.everywhere {
 			t.Errorf("%q: got %q, %v, want %q, %v", test.masters, who, everywhere, test.who, test.everywhere)
 		}
 	}
@@ -70,10 +70,10 @@ func TestWhenAQuorumMayBeFree(t *testing.T) {
 		{[]any{told(0), told(10), told(20)}, 10},
 		{[]any{told(0), told(20), told(0)}, 0},
 		{[]any{told(30), nil, told(20)}, 30},
-		{[]any{told(30), nil, nil}, untold},
+		{[]any{told(30), nil, nil}, Untold},
 		{[]any{told(9), told(7), told(8), told(6), told(5)}, 7},
 	} {
-		if got := freeIn(test.replies); got != test.want {
+		if got := FreeIn(test.replies); got != test.want {
 			t.Errorf("%v: got %d, want %d", test.replies, got, test.want)
 		}
 	}

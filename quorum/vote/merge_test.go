@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import (
 	"fmt"
@@ -15,18 +15,18 @@ import (
 type merging struct {
 	name    string
 	rule    Rule
-	letters map[byte]*answer
+	letters map[byte]*Answer
 	// final is the rule in the plainest words, for a complete set of votes: the decision, and the reply where that may not
 	// depend on the order of the votes.
 	final func(votes string) (rules.Decision, string)
 }
 
-func integer(n int64, field string) *answer {
-	return &answer{Value: Value{Kind: IntValue, Int: n}, encoded: fmt.Sprintf(":%d;", n), Field: field}
+func integer(n int64, field string) *Answer {
+	return &Answer{Value: Value{Kind: IntValue, Int: n}, encoded: fmt.Sprintf(":%d;", n), Field: field}
 }
 
 // told is an integer that a clock told.
-func told(ms int64) *answer {
+func told(ms int64) *Answer {
 	a := integer(ms, "")
 	a.encoded = "@" + a.encoded
 	if err := a.readSeen(); err != nil {
@@ -35,10 +35,10 @@ func told(ms int64) *answer {
 	return a
 }
 
-func none(field string) *answer { return &answer{encoded: "_", Field: field} }
+func none(field string) *Answer { return &Answer{encoded: "_", Field: field} }
 
-func pair(a, b int64) *answer {
-	return &answer{
+func pair(a, b int64) *Answer {
+	return &Answer{
 		Value:   integers(a, b),
 		encoded: fmt.Sprintf("*2;:%d;:%d;", a, b),
 	}
@@ -80,9 +80,9 @@ func most(votes string, of ...string) rules.Decision {
 }
 
 var mergings = []merging{
-	{"agreeing", Rule{}, map[byte]*answer{'a': integer(1, ""), 'b': integer(2, ""), 'c': none("")},
+	{"agreeing", Rule{}, map[byte]*Answer{'a': integer(1, ""), 'b': integer(2, ""), 'c': none("")},
 		func(v string) (rules.Decision, string) { return most(v, "a", "b", "c"), "" }},
-	{"agreeing but for clocks", Rule{}, map[byte]*answer{'a': told(29_993), 'b': told(29_990), 'c': integer(29_993, "")},
+	{"agreeing but for clocks", Rule{}, map[byte]*Answer{'a': told(29_993), 'b': told(29_990), 'c': integer(29_993, "")},
 		func(v string) (rules.Decision, string) {
 			if d := most(strings.ReplaceAll(v, "c", "a"), "a"); d == rules.Won {
 				return d, ""
@@ -90,12 +90,12 @@ var mergings = []merging{
 			return most(strings.ReplaceAll(v, "b", "a"), "a"), ""
 		}},
 	{"taking", Rule{Merge: Taking, Granted: isNil, Field: "me"},
-		map[byte]*answer{'1': none("1"), '2': none("2"), 'r': integer(500, "")},
+		map[byte]*Answer{'1': none("1"), '2': none("2"), 'r': integer(500, "")},
 		func(v string) (rules.Decision, string) { return most(v, "1", "2"), "" }},
-	{"extending", Rule{Merge: Extending, Granted: positive}, map[byte]*answer{'g': integer(1, ""), 'r': integer(0, "")},
+	{"extending", Rule{Merge: Extending, Granted: positive}, map[byte]*Answer{'g': integer(1, ""), 'r': integer(0, "")},
 		func(v string) (rules.Decision, string) { return extended(v, "g"), "" }},
 	{"releasing", Rule{Merge: Releasing, Granted: notNil},
-		map[byte]*answer{'0': integer(0, ""), '1': integer(1, ""), 'r': none("")},
+		map[byte]*Answer{'0': integer(0, ""), '1': integer(1, ""), 'r': none("")},
 		func(v string) (rules.Decision, string) {
 			kept, failed := strings.Count(v, "0"), strings.Count(v, "x")
 			d := rules.DecideRelease(rules.Tally{Masters: len(v), Granted: kept + strings.Count(v, "1"), Refused: strings.Count(v, "r"), Failed: failed})
@@ -111,7 +111,7 @@ var mergings = []merging{
 		}},
 	// o: the caller holds on; s: only others do.
 	{"releasing one of several holds", Rule{Merge: Releasing, Granted: notNil, Field: "me"},
-		map[byte]*answer{'o': integer(0, "1"), 's': integer(0, ""), '1': integer(1, ""), 'r': none("")},
+		map[byte]*Answer{'o': integer(0, "1"), 's': integer(0, ""), '1': integer(1, ""), 'r': none("")},
 		func(v string) (rules.Decision, string) {
 			kept, failed := strings.Count(v, "o"), strings.Count(v, "x")
 			d := rules.DecideRelease(rules.Tally{Masters: len(v), Granted: len(v) - strings.Count(v, "r") - failed, Refused: strings.Count(v, "r"), Failed: failed})
@@ -128,7 +128,7 @@ var mergings = []merging{
 			return d, "0"
 		}},
 	{"releasing two keys", Rule{Merge: Releasing, Granted: positive},
-		map[byte]*answer{'1': integer(1, ""), '2': integer(2, ""), 'r': integer(0, "")},
+		map[byte]*Answer{'1': integer(1, ""), '2': integer(2, ""), 'r': integer(0, "")},
 		func(v string) (rules.Decision, string) {
 			both, failed := strings.Count(v, "2"), strings.Count(v, "x")
 			d := rules.DecideRelease(rules.Tally{Masters: len(v), Granted: both + strings.Count(v, "1"), Refused: strings.Count(v, "r"), Failed: failed})
@@ -141,7 +141,7 @@ var mergings = []merging{
 			return d, "1"
 		}},
 	{"each", Rule{Merge: Extending, Granted: positive, Each: true},
-		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1),
+		map[byte]*Answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1),
 			'e': {Value: Value{Kind: ErrorValue, Text: "ERR"}, encoded: "-3:ERR"}},
 		func(v string) (rules.Decision, string) {
 			if d := extended(v, "nrlb"); d != rules.Won {
@@ -154,7 +154,7 @@ var mergings = []merging{
 			said := map[rules.Decision]int{rules.Won: 1}
 			return rules.Won, fmt.Sprintf("[%d %d]", said[left], said[right])
 		}},
-	{"telling", Rule{Merge: Telling}, map[byte]*answer{'a': none(""), 'b': integer(1, "")},
+	{"telling", Rule{Merge: Telling}, map[byte]*Answer{'a': none(""), 'b': integer(1, "")},
 		func(v string) (rules.Decision, string) {
 			if !answeredBy(v) {
 				return rules.Unanswered, ""
@@ -164,18 +164,18 @@ var mergings = []merging{
 }
 
 // counted returns the state of a rule with these answers.
-func counted(rule Rule, answers ...*answer) *count {
+func counted(rule Rule, answers ...*Answer) *Count {
 	for _, a := range answers {
 		if a != nil {
 			rule.Judge(a)
 		}
 	}
-	return &count{Rule: rule, Answers: answers}
+	return &Count{Rule: rule, Answers: answers}
 }
 
 // after returns the state when these masters have voted, of n.
-func (m *merging) after(votes string, n int) (*count, rules.Tally) {
-	c := &count{Rule: m.rule, Answers: make([]*answer, n)}
+func (m *merging) after(votes string, n int) (*Count, rules.Tally) {
+	c := &Count{Rule: m.rule, Answers: make([]*Answer, n)}
 	t := rules.Tally{Masters: n}
 	for i := range votes {
 		a := m.letters[votes[i]]
@@ -190,7 +190,7 @@ func (m *merging) after(votes string, n int) (*count, rules.Tally) {
 	return c, t
 }
 
-func (c *count) reply() string {
+func (c *Count) reply() string {
 	v := c.Reply()
 	if v.Kind != ArrayValue {
 		return fmt.Sprint(v.Int)
@@ -266,18 +266,18 @@ func TestMergesDecideAsSoonAsTheyCan(t *testing.T) {
 
 func TestRefusalsMerge(t *testing.T) {
 	taking := Rule{Merge: Taking, Granted: isNil}
-	wrong := &answer{Value: Value{Kind: ErrorValue, Text: "WRONGTYPE"}, encoded: "-9:WRONGTYPE"}
+	wrong := &Answer{Value: Value{Kind: ErrorValue, Text: "WRONGTYPE"}, encoded: "-9:WRONGTYPE"}
 	for _, c := range []struct {
 		name    string
-		answers []*answer
+		answers []*Answer
 		want    Value
 		ok      bool
 	}{
-		{"the largest TTL", []*answer{integer(29990, ""), integer(29997, ""), integer(29993, "")}, Value{Kind: IntValue, Int: 29997}, true},
-		{"whoever granted has no say", []*answer{none(""), integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
-		{"the commonest kind", []*answer{wrong, wrong, integer(5, "")}, wrong.Value, true},
-		{"a TTL says more than an error", []*answer{wrong, integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
-		{"nobody", []*answer{none(""), nil, nil}, Value{}, false},
+		{"the largest TTL", []*Answer{integer(29990, ""), integer(29997, ""), integer(29993, "")}, Value{Kind: IntValue, Int: 29997}, true},
+		{"whoever granted has no say", []*Answer{none(""), integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
+		{"the commonest kind", []*Answer{wrong, wrong, integer(5, "")}, wrong.Value, true},
+		{"a TTL says more than an error", []*Answer{wrong, integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
+		{"nobody", []*Answer{none(""), nil, nil}, Value{}, false},
 	} {
 		got, ok := counted(taking, c.answers...).Refusal()
 		if ok != c.ok || got.Kind != c.want.Kind || got.Int != c.want.Int || got.Text != c.want.Text {
@@ -288,20 +288,20 @@ func TestRefusalsMerge(t *testing.T) {
 
 // Only what a clock told is a remaining TTL: any other number is the script's own.
 func TestWhoIsToAskAgainSoonIsToldAShortTTL(t *testing.T) {
-	ttl := func(n int64) *answer {
+	ttl := func(n int64) *Answer {
 		a := integer(n, "")
 		a.clocks = []float64{float64(n)}
 		return a
 	}
 	for _, c := range []struct {
 		name    string
-		answers []*answer
+		answers []*Answer
 		want    int64
 	}{
-		{"long TTLs", []*answer{ttl(29990), none(""), ttl(29997)}, 100},
-		{"a short one", []*answer{ttl(70), none(""), nil}, 70},
-		{"none, as the lock has no TTL", []*answer{ttl(-1), none(""), nil}, -1},
-		{"a number", []*answer{integer(29990, ""), none(""), nil}, 29990},
+		{"long TTLs", []*Answer{ttl(29990), none(""), ttl(29997)}, 100},
+		{"a short one", []*Answer{ttl(70), none(""), nil}, 70},
+		{"none, as the lock has no TTL", []*Answer{ttl(-1), none(""), nil}, -1},
+		{"a number", []*Answer{integer(29990, ""), none(""), nil}, 29990},
 	} {
 		all := counted(Rule{Merge: Taking, Granted: isNil}, c.answers...)
 		refusal, _ := all.Refusal()
@@ -313,20 +313,20 @@ func TestWhoIsToAskAgainSoonIsToldAShortTTL(t *testing.T) {
 
 // A master that could not run a release, or an extension, has not said that the client does not hold its lock.
 func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
-	no, yes, stop := none(""), integer(1, ""), &answer{Value: Value{Kind: ErrorValue, Text: "ERR stopped"}, encoded: "?11:ERR stopped"}
+	no, yes, stop := none(""), integer(1, ""), &Answer{Value: Value{Kind: ErrorValue, Text: "ERR stopped"}, encoded: "?11:ERR stopped"}
 	for _, c := range []struct {
 		merge   Merge
-		answers []*answer
+		answers []*Answer
 		want    string
 	}{
-		{Releasing, []*answer{no, no, stop, stop, nil}, "ERR stopped"},
-		{Releasing, []*answer{no, no, stop, nil, nil}, "ERR stopped"},
-		{Releasing, []*answer{no, no, no, stop, stop}, ""},
-		{Releasing, []*answer{no, stop, yes}, "ERR stopped"},
-		{Extending, []*answer{no, stop, nil}, "ERR stopped"},
-		{Extending, []*answer{no, no, stop}, ""},
-		{Extending, []*answer{integer(0, ""), integer(0, ""), stop, nil, nil}, "ERR stopped"},
-		{Taking, []*answer{no, no, stop, nil, nil}, ""},
+		{Releasing, []*Answer{no, no, stop, stop, nil}, "ERR stopped"},
+		{Releasing, []*Answer{no, no, stop, nil, nil}, "ERR stopped"},
+		{Releasing, []*Answer{no, no, no, stop, stop}, ""},
+		{Releasing, []*Answer{no, stop, yes}, "ERR stopped"},
+		{Extending, []*Answer{no, stop, nil}, "ERR stopped"},
+		{Extending, []*Answer{no, no, stop}, ""},
+		{Extending, []*Answer{integer(0, ""), integer(0, ""), stop, nil, nil}, "ERR stopped"},
+		{Taking, []*Answer{no, no, stop, nil, nil}, ""},
 	} {
 		rule := Rule{Merge: c.merge, Granted: positive}
 		got, ok := counted(rule, c.answers...).Refusal()
@@ -339,31 +339,31 @@ func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
 func TestWhatIsPutBack(t *testing.T) {
 	taking := Rule{Merge: Taking, Granted: isNil, Field: "me"}
 	one, two, refused := none("1"), none("2"), integer(5, "")
-	did := func(reply int64, effects ...effect) *answer {
+	did := func(reply int64, effects ...Effect) *Answer {
 		a := integer(reply, "")
 		a.Effects = effects
 		return a
 	}
-	made, other := effect{Name: "k", Kind: created, Digest: "x"}, effect{Name: "k", Kind: created, Digest: "y"}
-	edited, otherwise := effect{Name: "k", Kind: changed, Digest: "x"}, effect{Name: "k", Kind: changed, Digest: "y"}
+	made, other := Effect{Name: "k", Kind: Created, Digest: "x"}, Effect{Name: "k", Kind: Created, Digest: "y"}
+	edited, otherwise := Effect{Name: "k", Kind: Changed, Digest: "x"}, Effect{Name: "k", Kind: Changed, Digest: "y"}
 	for _, c := range []struct {
 		name    string
 		rule    Rule
-		answers []*answer
+		answers []*Answer
 		decided rules.Decision
 		want    []bool
 	}{
-		{"a lost attempt", taking, []*answer{one, refused, refused}, rules.Lost, []bool{true, false, false}},
-		{"a won one", taking, []*answer{one, one, refused}, rules.Won, []bool{false, false, false}},
-		{"who is ahead of the quorum", taking, []*answer{one, one, two}, rules.Won, []bool{false, false, true}},
-		{"no quorum", taking, []*answer{one, nil, nil}, rules.Unanswered, []bool{true, false, false}},
-		{"who does not agree", Rule{}, []*answer{did(1, made), did(1, made), did(2, edited)}, rules.Won, []bool{false, false, true}},
-		{"who took the same, and told another thing", Rule{}, []*answer{did(1, made), did(1, made), did(2, made)}, rules.Won, []bool{false, false, false}},
-		{"who took another", Rule{}, []*answer{did(1, made), did(1, made), did(2, other)}, rules.Won, []bool{false, false, true}},
-		{"who changed what was not alike", Rule{}, []*answer{did(1, edited), did(1, edited), did(2, otherwise)}, rules.Won, []bool{false, false, false}},
-		{"who did nothing, and told another thing", Rule{}, []*answer{did(1), did(1), did(2, edited)}, rules.Won, []bool{false, false, true}},
-		{"all if none agree", Rule{}, []*answer{did(1, made), did(7, made), did(5, made)}, rules.Lost, []bool{true, true, true}},
-		{"extensions stay", Rule{Merge: Extending, Granted: positive}, []*answer{refused, one, one}, rules.Lost, []bool{false, false, false}},
+		{"a lost attempt", taking, []*Answer{one, refused, refused}, rules.Lost, []bool{true, false, false}},
+		{"a won one", taking, []*Answer{one, one, refused}, rules.Won, []bool{false, false, false}},
+		{"who is ahead of the quorum", taking, []*Answer{one, one, two}, rules.Won, []bool{false, false, true}},
+		{"no quorum", taking, []*Answer{one, nil, nil}, rules.Unanswered, []bool{true, false, false}},
+		{"who does not agree", Rule{}, []*Answer{did(1, made), did(1, made), did(2, edited)}, rules.Won, []bool{false, false, true}},
+		{"who took the same, and told another thing", Rule{}, []*Answer{did(1, made), did(1, made), did(2, made)}, rules.Won, []bool{false, false, false}},
+		{"who took another", Rule{}, []*Answer{did(1, made), did(1, made), did(2, other)}, rules.Won, []bool{false, false, true}},
+		{"who changed what was not alike", Rule{}, []*Answer{did(1, edited), did(1, edited), did(2, otherwise)}, rules.Won, []bool{false, false, false}},
+		{"who did nothing, and told another thing", Rule{}, []*Answer{did(1), did(1), did(2, edited)}, rules.Won, []bool{false, false, true}},
+		{"all if none agree", Rule{}, []*Answer{did(1, made), did(7, made), did(5, made)}, rules.Lost, []bool{true, true, true}},
+		{"extensions stay", Rule{Merge: Extending, Granted: positive}, []*Answer{refused, one, one}, rules.Lost, []bool{false, false, false}},
 	} {
 		count := counted(c.rule, c.answers...)
 		count.classify()
@@ -398,30 +398,30 @@ func TestWhoAgreesButForClocksIsSettledWithTheDecision(t *testing.T) {
 }
 
 func TestATTLIsTheShortestThatAQuorumSet(t *testing.T) {
-	set := func(field string, ms ...time.Duration) *answer {
+	set := func(field string, ms ...time.Duration) *Answer {
 		a := none(field)
 		for _, d := range ms {
-			a.Effects = append(a.Effects, effect{Kind: created, TTL: d * time.Millisecond})
+			a.Effects = append(a.Effects, Effect{Kind: Created, TTL: d * time.Millisecond})
 		}
 		return a
 	}
 	c := counted(Rule{Merge: Taking, Granted: isNil, Field: "me"}, set("1", 1000, 0, 900), set("1", 950), set("2", 5))
 	c.classify()
-	if got := c.TTL(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 900*time.Millisecond {
+	if got := c.TTL(Giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 900*time.Millisecond {
 		t.Errorf("got %v", got)
 	}
 	changes := set("1", 1000, 3)
 	c = counted(Rule{}, changes, changes, changes)
 	c.classify()
-	if got := c.TTL(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
+	if got := c.TTL(Giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
 		t.Errorf("what it took is there for %v", got)
 	}
-	changes.Effects[1].Kind = expiring
-	if got := c.TTL(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 1000*time.Millisecond {
+	changes.Effects[1].Kind = Expiring
+	if got := c.TTL(Giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 1000*time.Millisecond {
 		t.Errorf("what it gave up is promised: %v", got)
 	}
 	c = counted(Rule{Merge: Taking, Granted: func(Value) bool { return true }}, changes, changes, changes)
-	if got := c.TTL(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
+	if got := c.TTL(Giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
 		t.Errorf("what it has taken again is there for %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import "strings"
 
@@ -10,7 +10,7 @@ import "strings"
 const clockMark = '@'
 
 // readSeen makes the encoded reply what its client will see, takes the marks out of it, and notes what they marked.
-func (a *answer) readSeen() error {
+func (a *Answer) readSeen() error {
 	if !strings.ContainsAny(a.encoded, seenOtherwise) || a.encoded[0] == raisedValue || a.encoded[0] == stoppedValue {
 		return nil
 	}
@@ -30,10 +30,10 @@ func (a *answer) readSeen() error {
 const seenOtherwise = "@%~+-.en"
 
 // toldByClocks says whether there is an answer with a part that a clock told.
-func (a *answer) toldByClocks() bool { return a != nil && len(a.clocks) > 0 }
+func (a *Answer) toldByClocks() bool { return a != nil && len(a.clocks) > 0 }
 
 // unclocked returns what two replies must have in common to be the same but for what clocks told.
-func (a *answer) unclocked() string {
+func (a *Answer) unclocked() string {
 	if a.toldByClocks() {
 		return a.common
 	}

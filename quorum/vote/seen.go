@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import (
 	"cmp"
@@ -35,7 +35,7 @@ func (s *seeing) see(text string, depth int) (rest string, err error) {
 		if v.Kind == ErrorValue { // of a status, Redis keeps what is left of line ends behind it
 			v.Text = strings.TrimRight(v.Text, "\r\n")
 		}
-		v.Text = oneLine(v.Text)
+		v.Text = OneLine(v.Text)
 		err = s.add(text[:1]+strconv.Itoa(len(v.Text))+":"+v.Text, marked)
 	case ArrayValue:
 		if err = s.add(raw, marked); err == nil {
@@ -106,6 +106,6 @@ func (s *seeing) add(encoded string, marked bool) error {
 }
 
 // oneLine is a text as a status or an error can have it.
-func oneLine(text string) string {
+func OneLine(text string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
 }

@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 )
 
 // An answer is what one master's run of a script came to.
-type answer struct {
+type Answer struct {
 	Value   Value
 	encoded string    // the reply as its client sees it: two replies are the same if this is
 	common  string    // the reply without what clocks told, if they told something
 	clocks  []float64 // what they told
 	Field   string    // what KEYS[1] held in Rule.Field afterwards
-	Effects []effect  // by name: the keys that are not as they were
+	Effects []Effect  // by name: the keys that are not as they were
 
 	// As Rule.Judge finds, once, when the answer comes.
 	Vote rules.Vote
@@ -25,9 +25,9 @@ type answer struct {
 }
 
 // An effect is what a script did to one key.
-type effect struct {
+type Effect struct {
 	Name   string
-	Kind   effectKind
+	Kind   EffectKind
 	TTL    time.Duration // that it set, as the client counts; 0 if it set none
 	Ends   string        // the expiry that it left, ms on the master's clock
 	Digest string        // the value that it left, or deleted, as DUMP has it, if that is short, else its SHA-1
@@ -36,23 +36,23 @@ type effect struct {
 }
 
 // An effectKind is what became of a key.
-type effectKind byte
+type EffectKind byte
 
 // The effects of a script.
 const (
-	created  effectKind = 'c'
-	changed  effectKind = 'm'
-	expiring effectKind = 'e' // only its expiry is another
-	deleted  effectKind = 'd'
+	Created  EffectKind = 'c'
+	Changed  EffectKind = 'm'
+	Expiring EffectKind = 'e' // only its expiry is another
+	Deleted  EffectKind = 'd'
 )
 
-func (k effectKind) String() string {
+func (k EffectKind) String() string {
 	switch k {
-	case created:
+	case Created:
 		return "created"
-	case changed:
+	case Changed:
 		return "changed"
-	case expiring:
+	case Expiring:
 		return "changed the expiry of"
 	}
 	return "deleted"
@@ -62,7 +62,7 @@ func (k effectKind) String() string {
 const effectFields = 7
 
 // parseAnswer reads the reply of the wrapper of s. An error means that it is none.
-func parseAnswer(reply any, s *source) (*answer, error) {
+func Parse(reply any, s *Source) (*Answer, error) {
 	list, ok := reply.([]any)
 	if !ok || len(list) < 2 || (len(list)-2)%effectFields != 0 {
 		return nil, errEncoding
@@ -78,7 +78,7 @@ func parseAnswer(reply any, s *source) (*answer, error) {
 			return nil, errEncoding
 		}
 	}
-	a := &answer{encoded: fields[0], Field: fields[1]}
+	a := &Answer{encoded: fields[0], Field: fields[1]}
 	err := a.readSeen()
 	if err != nil {
 		return nil, err
@@ -91,17 +91,17 @@ func parseAnswer(reply any, s *source) (*answer, error) {
 		if err != nil || len(f[1]) != 1 {
 			return nil, errEncoding
 		}
-		a.Effects = append(a.Effects, effect{
-			Name: f[0], Kind: effectKind(f[1][0]), TTL: time.Duration(ttl) * time.Millisecond,
+		a.Effects = append(a.Effects, Effect{
+			Name: f[0], Kind: EffectKind(f[1][0]), TTL: time.Duration(ttl) * time.Millisecond,
 			Ends: f[3], Digest: f[4], Before: f[5], Was: f[6],
 		})
 	}
-	slices.SortFunc(a.Effects, func(x, y effect) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(a.Effects, func(x, y Effect) int { return strings.Compare(x.Name, y.Name) })
 	return a, nil
 }
 
 // summary says what the script did, in a form that can be compared.
-func (a *answer) summary() string {
+func (a *Answer) summary() string {
 	if len(a.Effects) == 0 {
 		return ""
 	}
@@ -113,7 +113,7 @@ func (a *answer) summary() string {
 }
 
 // ttl returns the shortest TTL that the script set and that it does not give up, 0 if there is none. See giving.
-func (a *answer) ttl(gives giving) time.Duration {
+func (a *Answer) ttl(gives Giving) time.Duration {
 	least := time.Duration(0)
 	for _, e := range a.Effects {
 		if e.TTL > 0 && !gives.up(&e) && (least == 0 || e.TTL < least) {
@@ -125,40 +125,40 @@ func (a *answer) ttl(gives giving) time.Duration {
 
 // A giving tells which keys a script gives up, as edited.givesUp has it: those that were there and got less than least, or less than
 // was left and no more than round. The zero giving gives up none.
-type giving struct{ Least, Round time.Duration }
+type Giving struct{ Least, Round time.Duration }
 
-func (g giving) up(e *effect) bool {
+func (g Giving) up(e *Effect) bool {
 	//mutant: a script's extension by little is not promised
-	return e.Kind != created && (e.TTL < g.Least || e.TTL <= g.Round && e.isSooner())
+	return e.Kind != Created && (e.TTL < g.Least || e.TTL <= g.Round && e.isSooner())
 }
 
 // isSooner says that the key is to expire sooner than before.
-func (e *effect) isSooner() bool {
+func (e *Effect) isSooner() bool {
 	was, err1 := strconv.ParseInt(e.Was, 10, 64)
 	is, err2 := strconv.ParseInt(e.Ends, 10, 64)
 	return err1 == nil && err2 == nil && is > 0 && (was < 0 || is < was)
 }
 
-func (a *answer) Creates() bool {
-	return slices.ContainsFunc(a.Effects, func(e effect) bool { return e.Kind == created })
+func (a *Answer) Creates() bool {
+	return slices.ContainsFunc(a.Effects, func(e Effect) bool { return e.Kind == Created })
 }
 
 // createdAs says that each key that was created holds what it does after another answer that did the same.
-func (a *answer) createdAs(other *answer) bool {
+func (a *Answer) createdAs(other *Answer) bool {
 	for i := range a.Effects {
-		if a.Effects[i].Kind == created && a.Effects[i].Digest != other.Effects[i].Digest {
+		if a.Effects[i].Kind == Created && a.Effects[i].Digest != other.Effects[i].Digest {
 			return false
 		}
 	}
 	return true
 }
 
-func (a *answer) Touches(key string) bool {
-	return slices.ContainsFunc(a.Effects, func(e effect) bool { return e.Name == key })
+func (a *Answer) Touches(key string) bool {
+	return slices.ContainsFunc(a.Effects, func(e Effect) bool { return e.Name == key })
 }
 
 // describe is for the error that says how masters disagree. It names no value of a key.
-func (a *answer) Describe() string {
+func (a *Answer) Describe() string {
 	text := "answered " + a.Value.describe()
 	for i, e := range a.Effects {
 		if i == 2 {
@@ -184,12 +184,12 @@ func (v Value) describe() string {
 }
 
 // compileError is the answer of a master that could not compile the script.
-func compileError(text string) *answer {
-	return &answer{encoded: "-" + text, Value: Value{Kind: ErrorValue, Text: text}}
+func CompileError(text string) *Answer {
+	return &Answer{encoded: "-" + text, Value: Value{Kind: ErrorValue, Text: text}}
 }
 
 // isRaised says that a command of the script raised the error that is the reply.
-func (a *answer) IsRaised() bool { return a.encoded[0] == raisedValue }
+func (a *Answer) IsRaised() bool { return a.encoded[0] == raisedValue }
 
 // isError says that the script could not be run, or not to its end.
-func (a *answer) isError() bool { return a.Value.Kind == ErrorValue }
+func (a *Answer) isError() bool { return a.Value.Kind == ErrorValue }

@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import (
 	"iter"
@@ -9,9 +9,9 @@ import (
 )
 
 // A count is the state of a merge: the answers so far, by master, nil where there is none.
-type count struct {
+type Count struct {
 	Rule    Rule
-	Answers []*answer
+	Answers []*Answer
 
 	// What decide has found. It is settled with the decision: an answer that comes later changes none of it.
 	agreed    class // the class that most granted answers are in
@@ -20,8 +20,8 @@ type count struct {
 }
 
 // who returns the answers whose vote is v.
-func (c *count) Who(v rules.Vote) iter.Seq[*answer] {
-	return func(yield func(*answer) bool) {
+func (c *Count) Who(v rules.Vote) iter.Seq[*Answer] {
+	return func(yield func(*Answer) bool) {
 		for _, a := range c.Answers {
 			if a != nil && a.Vote == v && !yield(a) {
 				return
@@ -33,7 +33,7 @@ func (c *count) Who(v rules.Vote) iter.Seq[*answer] {
 // A class is what those who vote Granted must agree on.
 type class struct{ reply, did, field string }
 
-func (c *count) class(a *answer) class {
+func (c *Count) class(a *Answer) class {
 	switch r := &c.Rule; {
 	case r.Merge == Agreeing && c.unclocked:
 		return class{reply: a.unclocked(), did: a.did}
@@ -46,7 +46,7 @@ func (c *count) class(a *answer) class {
 }
 
 // classify finds the class that most granted answers are in.
-func (c *count) classify() {
+func (c *Count) classify() {
 	c.agreed, c.same = class{}, 0
 	for a := range c.Who(rules.Granted) {
 		is, n := c.class(a), 0
@@ -62,7 +62,7 @@ func (c *count) classify() {
 }
 
 // decide is the rule for t, the votes so far.
-func (c *count) Decide(t rules.Tally) rules.Decision {
+func (c *Count) Decide(t rules.Tally) rules.Decision {
 	q := rules.Quorum(t.Masters)
 	switch {
 	//mutant: what takes a lock from whoever holds it is answered by a quorum
@@ -94,10 +94,10 @@ func (c *count) Decide(t rules.Tally) rules.Decision {
 }
 
 // alike is classify, and leaves out what clocks told if only then a quorum agrees.
-func (c *count) alike(quorum int) {
+func (c *Count) alike(quorum int) {
 	c.unclocked = false
 	c.classify()
-	if c.same >= quorum || !slices.ContainsFunc(c.Answers, (*answer).toldByClocks) {
+	if c.same >= quorum || !slices.ContainsFunc(c.Answers, (*Answer).toldByClocks) {
 		return
 	}
 	wholly, agreed := c.same, c.agreed
@@ -108,7 +108,7 @@ func (c *count) alike(quorum int) {
 }
 
 // decideEach waits, once a quorum has answered with arrays, until every element is decided, or one cannot be.
-func (c *count) decideEach(t rules.Tally) rules.Decision {
+func (c *Count) decideEach(t rules.Tally) rules.Decision {
 	d := rules.DecideExtend(t)
 	if d != rules.Won {
 		return d
@@ -125,7 +125,7 @@ func (c *count) decideEach(t rules.Tally) rules.Decision {
 }
 
 // elements counts the votes on each element. An array that is too short, or no array, refuses; an element that is an error is no vote.
-func (c *count) elements(failed int) []rules.Tally {
+func (c *Count) elements(failed int) []rules.Tally {
 	var all []rules.Tally
 	answered := 0
 	for _, a := range c.Answers {
@@ -134,14 +134,14 @@ func (c *count) elements(failed int) []rules.Tally {
 		}
 		answered++
 		i := 0
-		for vote := range a.Value.Parts() {
+		for said := range a.Value.Parts() {
 			if i == len(all) {
 				all = append(all, rules.Tally{Masters: len(c.Answers), Failed: failed})
 			}
 			switch {
-			case vote.Kind == IntValue && vote.Int > 0:
+			case said.Kind == IntValue && said.Int > 0:
 				all[i].Granted++
-			case vote.Kind == ErrorValue:
+			case said.Kind == ErrorValue:
 				all[i].Failed++
 			}
 			i++
@@ -154,7 +154,7 @@ func (c *count) elements(failed int) []rules.Tally {
 }
 
 // decideRelease waits, once the release is done, until it is clear whether a quorum keeps the lock all the same.
-func (c *count) decideRelease(t rules.Tally) rules.Decision {
+func (c *Count) decideRelease(t rules.Tally) rules.Decision {
 	q, kept := rules.Quorum(t.Masters), c.kept()
 	switch d := rules.DecideRelease(t); {
 	case d != rules.Won || kept >= q:
@@ -168,7 +168,7 @@ func (c *count) decideRelease(t rules.Tally) rules.Decision {
 }
 
 // kept returns how many of the masters that granted a release keep the lock.
-func (c *count) kept() (n int) {
+func (c *Count) kept() (n int) {
 	for a := range c.Who(rules.Granted) {
 		if c.Rule.keeps(a) {
 			//mutant: one master that keeps a lock is a quorum
@@ -179,7 +179,7 @@ func (c *count) kept() (n int) {
 }
 
 // givenIsClear says that the masters that have not answered can no longer change the reply of a Releasing.
-func (c *count) givenIsClear(t rules.Tally) bool {
+func (c *Count) givenIsClear(t rules.Tally) bool {
 	n := c.granted()
 	least := len(n) - c.reach(t.Failed) // where in n the reply is, if all the others reply with less; most: if with more, or not
 	most := least + t.Pending()
@@ -187,7 +187,7 @@ func (c *count) givenIsClear(t rules.Tally) bool {
 }
 
 // reach returns how many masters have to reply with a number, or more, if it is to be the reply, where so many have failed.
-func (c *count) reach(failed int) int {
+func (c *Count) reach(failed int) int {
 	if c.Rule.Merge == Releasing && c.Rule.Field == "" {
 		//mutant: who does not answer a release had nothing to release
 		return rules.Quorum(len(c.Answers)) - failed
@@ -196,7 +196,7 @@ func (c *count) reach(failed int) int {
 }
 
 // given returns the integer that those who granted, n, merge to.
-func (c *count) given(n []int64) int64 {
+func (c *Count) given(n []int64) int64 {
 	failed := 0
 	for _, a := range c.Answers {
 		if a == nil {
@@ -207,7 +207,7 @@ func (c *count) given(n []int64) int64 {
 }
 
 // granted returns the integers of the granted answers, ascending, but for those of masters that keep the lock.
-func (c *count) granted() []int64 {
+func (c *Count) granted() []int64 {
 	var n []int64
 	for a := range c.Who(rules.Granted) {
 		if !c.Rule.keeps(a) {
@@ -219,7 +219,7 @@ func (c *count) granted() []int64 {
 }
 
 // won returns the reply of a round that a quorum granted.
-func (c *count) Reply() Value {
+func (c *Count) Reply() Value {
 	switch {
 	case c.Rule.Merge == Extending && c.Rule.Each:
 		return c.each()
@@ -228,7 +228,7 @@ func (c *count) Reply() Value {
 	case c.Rule.Merge == Extending || c.Rule.Merge == Releasing:
 		if n := c.granted(); len(n) > 0 {
 			given := c.given(n)
-			return c.commonest(rules.Granted, func(a *answer) bool { return a.Value.Int == given })
+			return c.commonest(rules.Granted, func(a *Answer) bool { return a.Value.Int == given })
 		}
 	}
 	if c.unclocked {
@@ -238,19 +238,19 @@ func (c *count) Reply() Value {
 }
 
 // agrees says that an answer is one of those that were agreed on.
-func (c *count) agrees(a *answer) bool { return c.class(a) == c.agreed }
+func (c *Count) agrees(a *Answer) bool { return c.class(a) == c.agreed }
 
 // atLeast returns, of granted answers that are the same but for what clocks told, the largest that a quorum reaches.
-func (c *count) atLeast(of func(*answer) bool) Value {
-	all := slices.SortedFunc(c.Who(rules.Granted), func(a, b *answer) int { return slices.Compare(b.clocks, a.clocks) })
-	if all = slices.DeleteFunc(all, func(a *answer) bool { return !of(a) }); len(all) == 0 {
+func (c *Count) atLeast(of func(*Answer) bool) Value {
+	all := slices.SortedFunc(c.Who(rules.Granted), func(a, b *Answer) int { return slices.Compare(b.clocks, a.clocks) })
+	if all = slices.DeleteFunc(all, func(a *Answer) bool { return !of(a) }); len(all) == 0 {
 		return Value{}
 	}
 	return all[min(rules.Quorum(len(c.Answers)), len(all))-1].Value
 }
 
 // each merges arrays, element by element.
-func (c *count) each() Value {
+func (c *Count) each() Value {
 	var all []int64
 	for _, one := range c.elements(0) {
 		said := int64(0)
@@ -264,7 +264,7 @@ func (c *count) each() Value {
 
 // refused returns the reply of those that refused, and false if nobody did. Only a quorum can say that a client does not hold
 // its lock: without one the reply is the error of a master that could not look.
-func (c *count) Refusal() (Value, bool) {
+func (c *Count) Refusal() (Value, bool) {
 	all, no, numbers := 0, 0, 0
 	others, most, largest := make(map[string]int), 0, Value{}
 	for a := range c.Who(rules.Refused) {
@@ -280,16 +280,16 @@ func (c *count) Refusal() (Value, bool) {
 	}
 	//mutant: who could not look says no
 	if no < min(all, rules.Quorum(len(c.Answers))) && (c.Rule.Merge == Releasing || c.Rule.Merge == Extending) {
-		return c.commonest(rules.Refused, (*answer).isError), true
+		return c.commonest(rules.Refused, (*Answer).isError), true
 	}
 	if numbers > 0 && numbers >= most {
 		return largest, true
 	}
-	return c.commonest(rules.Refused, func(*answer) bool { return true }), most > 0
+	return c.commonest(rules.Refused, func(*Answer) bool { return true }), most > 0
 }
 
 // briefly returns a refusal upon which the client asks again soon: a remaining TTL, as masters told it, is at most most.
-func (c *count) Briefly(refusal Value, most time.Duration) Value {
+func (c *Count) Briefly(refusal Value, most time.Duration) Value {
 	for a := range c.Who(rules.Refused) {
 		if a.toldByClocks() && a.Value == refusal {
 			refusal.Int = min(refusal.Int, most.Milliseconds())
@@ -300,9 +300,9 @@ func (c *count) Briefly(refusal Value, most time.Duration) Value {
 
 // commonest returns the reply that most answers gave, of those that vote v and that of accepts; of several such replies, the one
 // that sorts first.
-func (c *count) commonest(v rules.Vote, of func(*answer) bool) Value {
+func (c *Count) commonest(v rules.Vote, of func(*Answer) bool) Value {
 	seen := make(map[string]int)
-	var best *answer
+	var best *Answer
 	for a := range c.Who(v) {
 		if !of(a) {
 			continue
@@ -320,7 +320,7 @@ func (c *count) commonest(v rules.Vote, of func(*answer) bool) Value {
 }
 
 // wrong says that what this answer did is to be put back, given how the round ended.
-func (c *count) IsWrong(a *answer, d rules.Decision) bool {
+func (c *Count) IsWrong(a *Answer, d rules.Decision) bool {
 	if !c.Rule.Merge.PutsBack() || a.Vote != rules.Granted {
 		return false
 	}
@@ -329,7 +329,7 @@ func (c *count) IsWrong(a *answer, d rules.Decision) bool {
 
 // didTheSame says that an answer that was not agreed on is of a master that has changed the same as those that agree: it created the
 // same, too. A release would be undone there because of what the master told beside, and so would a lock.
-func (c *count) didTheSame(a *answer) bool {
+func (c *Count) didTheSame(a *Answer) bool {
 	if c.Rule.Merge != Agreeing || a.did != c.agreed.did {
 		return false
 	}
@@ -343,9 +343,9 @@ func (c *count) didTheSame(a *answer) bool {
 
 // ttl returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. A script that takes a
 // lock gives up nothing.
-func (c *count) TTL(gives giving) (least time.Duration) {
+func (c *Count) TTL(gives Giving) (least time.Duration) {
 	if c.Rule.Merge == Taking {
-		gives = giving{}
+		gives = Giving{}
 	}
 	for a := range c.Who(rules.Granted) {
 		if ttl := a.ttl(gives); c.agrees(a) && ttl > 0 && (least == 0 || ttl < least) {
@@ -356,13 +356,13 @@ func (c *count) TTL(gives giving) (least time.Duration) {
 }
 
 // replaced returns the keys that a script which won has deleted, or given another value.
-func (c *count) Replaced() (names []string) {
+func (c *Count) Replaced() (names []string) {
 	for a := range c.Who(rules.Granted) {
 		if !c.agrees(a) {
 			continue
 		}
 		for _, e := range a.Effects {
-			if e.Kind == deleted || e.Kind == changed {
+			if e.Kind == Deleted || e.Kind == Changed {
 				names = append(names, e.Name)
 			}
 		}
@@ -374,7 +374,7 @@ func (c *count) Replaced() (names []string) {
 // queues says that a refused script is to reach the masters that have not been asked yet, too: it has left something on others,
 // such as a place in the queue of a fair lock, and the queues are to be alike. If a master granted, this does not hold: then
 // the script is put back, or run again.
-func (c *count) Queues() bool {
+func (c *Count) Queues() bool {
 	left := false
 	for _, a := range c.Answers {
 		switch {

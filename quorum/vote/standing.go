@@ -1,4 +1,4 @@
-package quorum
+package vote
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ type standing struct {
 // Where no such client has a quorum of places, the caller is to be first if it has, with the masters that granted it the lock, where
 // it could take no place. Else one that has left would keep the lock from all, for as long as its place lasts, where the one master
 // that has missed that makes the quorum with others that are empty.
-func firstOf(replies []any, caller string, grants int) (who string, everywhere bool) {
+func FirstOf(replies []any, caller string, grants int) (who string, everywhere bool) {
 	all, waiting := make(map[string]*standing), 0
 	for _, reply := range replies {
 		list, ok := reply.([]any)
@@ -79,10 +79,10 @@ func firstOf(replies []any, caller string, grants int) (who string, everywhere b
 }
 
 // untold is for how long a quorum of masters keeps a lock if too few have told.
-const untold = -1
+const Untold = -1
 
 // freeIn returns in how many ms a quorum of masters may be free of the lock, given the replies to luaQueue: 0 if they are; or untold.
-func freeIn(replies []any) int64 {
+func FreeIn(replies []any) int64 {
 	var held []int64
 	for _, reply := range replies {
 		if list, ok := reply.([]any); ok && len(list) == 3 {
@@ -94,5 +94,5 @@ func freeIn(replies []any) int64 {
 	if quorum := rules.Quorum(len(replies)); len(held) >= quorum {
 		return held[quorum-1]
 	}
-	return untold
+	return Untold
 }
