@@ -170,7 +170,7 @@ func TestFilesInThePagesAreThere(t *testing.T) {
 
 // What an operator reads: warnings in the log, and causes for which a master has no vote.
 var (
-	warning = regexp.MustCompile(`(?:[lL]og(?:ger)?\.(?:Warn|Error)|warnSeldom)\("([^"]+)"`)
+	warning = regexp.MustCompile(`(?:[lL]og(?:ger)?\.(?:Warn|Error)|\bwarn)\("([^"]+)"`)
 	cause   = regexp.MustCompile(`"((?:is|has|does|did|was|may|gave|bears|belongs|stands|answers|asks) [a-z%(][^"]*)"`)
 )
 

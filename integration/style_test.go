@@ -116,8 +116,21 @@ func parseSource(name string, text []byte) (*source, error) {
 }
 
 func TestStyleOfTheTree(t *testing.T) {
+	tree := theTree(t)
+	for _, s := range tree {
+		for _, f := range s.faults() {
+			t.Error(f)
+		}
+	}
+	if len(tree) < 20 {
+		t.Errorf("only %d Go files were looked at", len(tree))
+	}
+}
+
+// theTree returns all Go files of the tree.
+func theTree(t *testing.T) (all []*source) {
+	t.Helper()
 	root := ".."
-	files := 0
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -141,18 +154,13 @@ func TestStyleOfTheTree(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		files++
-		for _, f := range s.faults() {
-			t.Error(f)
-		}
+		all = append(all, s)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if files < 20 {
-		t.Errorf("only %d Go files were looked at", files)
-	}
+	return all
 }
 
 // A comment or a page that names a file is to be followed there.

@@ -38,7 +38,6 @@ type scriptRound struct {
 	req    RunRequest
 	asked  int          // how often the script was run, with this round
 	before *scriptRound // the round before, if the script is run again
-	free   int64        // of a Queue, when it was last read: see freeIn
 	done   func(Ran)
 	count  vote.Count     // guarded by round.mu
 	all    []*vote.Answer // by master, late ones too; guarded by round.mu

@@ -148,7 +148,7 @@ local function shown(name, key, left)
   return left
 end
 
--- clock: what the script was told of TTLs and the time. Replies that differ in nothing else are the same; see script_clocks.go
+-- clock: what the script was told of TTLs and the time. Replies that differ in nothing else are the same; see clocks.go
 local clock = {}
 local function timed(reply)
   for _, v in ipairs(type(reply) == 'table' and reply or {reply}) do
@@ -330,7 +330,7 @@ end})
 --[[OWN]]
 --[[GLOBALS]]
 
--- writes a reply so that Go can read it whole; script_value.go has the form
+-- writes a reply so that Go can read it whole; value.go has the form
 local function encode(v, depth)
   local t = type(v)
   if t == 'string' then return (clock[v] and '@$' or '$') .. #v .. ':' .. v end

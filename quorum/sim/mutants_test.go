@@ -496,7 +496,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what has keys of other names is filled", rule: "11 extend",
-		change: becomes("r.req.Rule.Merge != Extending"),
+		change: becomes("r.req.Rule.Merge != vote.Extending"),
 		test:   "TestOnlyAWholeLockIsFilled/with_keys", in: ".",
 	},
 	{
@@ -550,7 +550,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older copy of a lock is extended by a script", rule: "6 quarantine",
-		change: becomes("Agreeing"),
+		change: becomes("vote.Agreeing"),
 		test:   "TestAnOlderCopyOfALockIsNotExtended", in: ".",
 	},
 	{

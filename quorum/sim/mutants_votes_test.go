@@ -4,7 +4,7 @@ package sim
 var voteMutants = []mutant{
 	{
 		name: "who could not look says no", rule: "release in doubt",
-		change: becomes("no < 0 && (c.rule.Merge == Releasing || c.rule.Merge == Extending)"),
+		change: becomes("no < 0 && (c.Rule.Merge == Releasing || c.Rule.Merge == Extending)"),
 		test:   "TestTheFewThatSayNo", in: "../vote",
 	},
 	{
@@ -105,7 +105,7 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "a release by vote that a master missed is not made late", rule: "4 undo",
-		change: becomes("en.missed || r.req.Rule.Merge != Releasing"),
+		change: becomes("en.missed || r.req.Rule.Merge != vote.Releasing"),
 		test:   "TestAReleaseByVoteThatAMasterMisses", in: ".",
 	},
 	{

@@ -10,7 +10,7 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// An answer is what one master's run of a script came to.
+// An Answer is what one master's run of a script came to.
 type Answer struct {
 	Value   Value
 	encoded string    // the reply as its client sees it: two replies are the same if this is
@@ -24,7 +24,7 @@ type Answer struct {
 	did  string // what the script did, in a form that can be compared
 }
 
-// An effect is what a script did to one key.
+// An Effect is what a script did to one key.
 type Effect struct {
 	Name   string
 	Kind   EffectKind
@@ -35,7 +35,7 @@ type Effect struct {
 	Was    string        // the expiry before
 }
 
-// An effectKind is what became of a key.
+// An EffectKind is what became of a key.
 type EffectKind byte
 
 // The effects of a script.
@@ -61,7 +61,7 @@ func (k EffectKind) String() string {
 // effectFields is how many fields the wrapper sends for each effect.
 const effectFields = 7
 
-// parseAnswer reads the reply of the wrapper of s. An error means that it is none.
+// Parse reads the reply of the wrapper of s. An error means that it is none.
 func Parse(reply any, s *Source) (*Answer, error) {
 	list, ok := reply.([]any)
 	if !ok || len(list) < 2 || (len(list)-2)%effectFields != 0 {
@@ -123,7 +123,7 @@ func (a *Answer) ttl(gives Giving) time.Duration {
 	return least
 }
 
-// A giving tells which keys a script gives up, as edited.givesUp has it: those that were there and got less than least, or less than
+// A Giving tells which keys a script gives up, as edited.givesUp has it: those that were there and got less than least, or less than
 // was left and no more than round. The zero giving gives up none.
 type Giving struct{ Least, Round time.Duration }
 
@@ -139,6 +139,7 @@ func (e *Effect) isSooner() bool {
 	return err1 == nil && err2 == nil && is > 0 && (was < 0 || is < was)
 }
 
+// Creates says that the script has made a key that was not there.
 func (a *Answer) Creates() bool {
 	return slices.ContainsFunc(a.Effects, func(e Effect) bool { return e.Kind == Created })
 }
@@ -153,11 +154,12 @@ func (a *Answer) createdAs(other *Answer) bool {
 	return true
 }
 
+// Touches says that the script has changed the key.
 func (a *Answer) Touches(key string) bool {
 	return slices.ContainsFunc(a.Effects, func(e Effect) bool { return e.Name == key })
 }
 
-// describe is for the error that says how masters disagree. It names no value of a key.
+// Describe is for the error that says how masters disagree. It names no value of a key.
 func (a *Answer) Describe() string {
 	text := "answered " + a.Value.describe()
 	for i, e := range a.Effects {
@@ -183,12 +185,12 @@ func (v Value) describe() string {
 	return "a value"
 }
 
-// compileError is the answer of a master that could not compile the script.
+// CompileError is the answer of a master that could not compile the script.
 func CompileError(text string) *Answer {
 	return &Answer{encoded: "-" + text, Value: Value{Kind: ErrorValue, Text: text}}
 }
 
-// isRaised says that a command of the script raised the error that is the reply.
+// IsRaised says that a command of the script raised the error that is the reply.
 func (a *Answer) IsRaised() bool { return a.encoded[0] == raisedValue }
 
 // isError says that the script could not be run, or not to its end.

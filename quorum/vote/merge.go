@@ -8,7 +8,7 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// A count is the state of a merge: the answers so far, by master, nil where there is none.
+// A Count is the state of a merge: the answers so far, by master, nil where there is none.
 type Count struct {
 	Rule    Rule
 	Answers []*Answer
@@ -19,7 +19,7 @@ type Count struct {
 	unclocked bool  // a quorum agrees only if what the script was told of TTLs and the time is left out
 }
 
-// who returns the answers whose vote is v.
+// Who returns the answers whose vote is v.
 func (c *Count) Who(v rules.Vote) iter.Seq[*Answer] {
 	return func(yield func(*Answer) bool) {
 		for _, a := range c.Answers {
@@ -61,7 +61,7 @@ func (c *Count) classify() {
 	}
 }
 
-// decide is the rule for t, the votes so far.
+// Decide is the rule for t, the votes so far.
 func (c *Count) Decide(t rules.Tally) rules.Decision {
 	q := rules.Quorum(t.Masters)
 	switch {
@@ -218,7 +218,7 @@ func (c *Count) granted() []int64 {
 	return n
 }
 
-// won returns the reply of a round that a quorum granted.
+// Reply returns the reply of a round that a quorum granted.
 func (c *Count) Reply() Value {
 	switch {
 	case c.Rule.Merge == Extending && c.Rule.Each:
@@ -262,7 +262,7 @@ func (c *Count) each() Value {
 	return integers(all...)
 }
 
-// refused returns the reply of those that refused, and false if nobody did. Only a quorum can say that a client does not hold
+// Refusal returns the reply of those that refused, and false if nobody did. Only a quorum can say that a client does not hold
 // its lock: without one the reply is the error of a master that could not look.
 func (c *Count) Refusal() (Value, bool) {
 	all, no, numbers := 0, 0, 0
@@ -288,7 +288,7 @@ func (c *Count) Refusal() (Value, bool) {
 	return c.commonest(rules.Refused, func(*Answer) bool { return true }), most > 0
 }
 
-// briefly returns a refusal upon which the client asks again soon: a remaining TTL, as masters told it, is at most most.
+// Briefly returns a refusal upon which the client asks again soon: a remaining TTL, as masters told it, is at most most.
 func (c *Count) Briefly(refusal Value, most time.Duration) Value {
 	for a := range c.Who(rules.Refused) {
 		if a.toldByClocks() && a.Value == refusal {
@@ -319,7 +319,7 @@ func (c *Count) commonest(v rules.Vote, of func(*Answer) bool) Value {
 	return best.Value
 }
 
-// wrong says that what this answer did is to be put back, given how the round ended.
+// IsWrong says that what this answer did is to be put back, given how the round ended.
 func (c *Count) IsWrong(a *Answer, d rules.Decision) bool {
 	if !c.Rule.Merge.PutsBack() || a.Vote != rules.Granted {
 		return false
@@ -341,7 +341,7 @@ func (c *Count) didTheSame(a *Answer) bool {
 	return false
 }
 
-// ttl returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. A script that takes a
+// TTL returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. A script that takes a
 // lock gives up nothing.
 func (c *Count) TTL(gives Giving) (least time.Duration) {
 	if c.Rule.Merge == Taking {
@@ -355,7 +355,7 @@ func (c *Count) TTL(gives Giving) (least time.Duration) {
 	return least
 }
 
-// replaced returns the keys that a script which won has deleted, or given another value.
+// Replaced returns the keys that a script which won has deleted, or given another value.
 func (c *Count) Replaced() (names []string) {
 	for a := range c.Who(rules.Granted) {
 		if !c.agrees(a) {
@@ -371,7 +371,7 @@ func (c *Count) Replaced() (names []string) {
 	return names
 }
 
-// queues says that a refused script is to reach the masters that have not been asked yet, too: it has left something on others,
+// Queues says that a refused script is to reach the masters that have not been asked yet, too: it has left something on others,
 // such as a place in the queue of a fair lock, and the queues are to be alike. If a master granted, this does not hold: then
 // the script is put back, or run again.
 func (c *Count) Queues() bool {

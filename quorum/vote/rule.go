@@ -63,10 +63,10 @@ const (
 	Telling
 )
 
-// putsBack says that what does not belong to the decision is put back.
+// PutsBack says that what does not belong to the decision is put back.
 func (m Merge) PutsBack() bool { return m == Agreeing || m == Taking }
 
-// judge notes what an answer is for the rule. It is called once for each answer, before any other method is told of the answer.
+// Judge notes what an answer is for the rule. It is called once for each answer, before any other method is told of the answer.
 func (r *Rule) Judge(a *Answer) { a.Vote, a.did = r.vote(a), a.summary() }
 
 // vote returns what an answer is for a rule.
@@ -90,7 +90,7 @@ func (r *Rule) keeps(a *Answer) bool {
 	return a.Value.Kind == IntValue && a.Value.Int == 0 && (r.Field == "" || a.Field != "")
 }
 
-// worthAsking returns how often to ask, in all, and most at most, for a lock that some masters granted and that was not won.
+// WorthAsking returns how often to ask, in all, and most at most, for a lock that some masters granted and that was not won.
 func (r *Rule) WorthAsking(t rules.Tally, most int) int {
 	switch {
 	case r.Merge != Taking || t.Granted == 0:

@@ -105,7 +105,7 @@ func (s *seeing) add(encoded string, marked bool) error {
 	return nil
 }
 
-// oneLine is a text as a status or an error can have it.
+// OneLine is a text as a status or an error can have it.
 func OneLine(text string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
 }

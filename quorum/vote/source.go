@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A source is a client's Lua text.
+// A Source is a client's Lua text.
 type Source struct {
 	SHA  string // the name that Redis gives it
 	Text string
@@ -15,7 +15,7 @@ type Source struct {
 // luaLines ends lines as Lua counts them with one LF each: a CR, an LF, and one of each in whatever order end a line.
 var luaLines = strings.NewReplacer("\r\n", "\n", "\n\r", "\n", "\r", "\n")
 
-// linesIn returns how many lines Lua counts in a text.
+// Lines returns how many lines Lua counts in a text.
 func Lines(text string) int { return 1 + strings.Count(luaLines.Replace(text), "\n") }
 
 // raised returns an error that was raised on a line of the script, in Redis's words.

@@ -24,7 +24,7 @@ type standing struct {
 	before int // how many others are before it
 }
 
-// firstOf chooses who is to be first, given the replies to luaQueue: nobody, if a quorum say that one client has the lock, or no
+// FirstOf chooses who is to be first, given the replies to luaQueue: nobody, if a quorum say that one client has the lock, or no
 // client waits anywhere. A client that is first on most masters goes before others, then one with most places: a client with few
 // may have given up. everywhere says that each master on which somebody waits has that client first already. A quorum of them would
 // not do: some may be in quarantine, and their grants do not count.
@@ -78,10 +78,10 @@ func FirstOf(replies []any, caller string, grants int) (who string, everywhere b
 	return best.who, best.firsts == waiting
 }
 
-// untold is for how long a quorum of masters keeps a lock if too few have told.
+// Untold is for how long a quorum of masters keeps a lock if too few have told.
 const Untold = -1
 
-// freeIn returns in how many ms a quorum of masters may be free of the lock, given the replies to luaQueue: 0 if they are; or untold.
+// FreeIn returns in how many ms a quorum of masters may be free of the lock, given the replies to luaQueue: 0 if they are; or untold.
 func FreeIn(replies []any) int64 {
 	var held []int64
 	for _, reply := range replies {
