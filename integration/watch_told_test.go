@@ -14,18 +14,24 @@ import (
 // EXEC does not take place. Every command of COMMAND that reads is tried; one that tells nothing of whether the key is there says so
 // below.
 func TestWatchKnowsWhatEveryReadHasTold(t *testing.T) {
-	tellsNothing := []string{"fence"} // the newest fence is the same whether the lock is held or not
+	aboutNoKey := []string{"evalsha_ro"} // it is eval_ro by another name
+	tellsNothing := []string{"fence"}    // the newest fence is the same whether the lock is held or not
 	masters := harness.Addrs(startMasters(t, 3))
 	proxy := startProxy(t, masters)
 	other := dial(t, startProxy(t, masters).Addr) // of what is changed through the same proxy, WATCH need not be told
-	requests := map[string][]string{"lockinfo": {"LOCKINFO", "k"}, "locks": {"LOCKS"}}
+	requests := map[string][]string{"lockinfo": {"LOCKINFO", "k"}, "locks": {"LOCKS"},
+		"eval_ro": {"EVAL_RO", "return redis.call('exists', KEYS[1])", "1", "k"}}
 	client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
 	defer client.Close()
 	rows, err := client.Do(t.Context(), "COMMAND").Slice()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addReads(requests, rows)
+	for _, name := range addReads(requests, rows) {
+		if !slices.Contains(aboutNoKey, name) {
+			t.Errorf("%s reads and has no key: say above with which arguments it tells of the key k, or in aboutNoKey that it tells of none", name)
+		}
+	}
 	if len(requests) < 20 {
 		t.Fatalf("only %d reads: %q", len(requests), requests)
 	}
@@ -66,15 +72,19 @@ func TestWatchKnowsWhatEveryReadHasTold(t *testing.T) {
 
 // addReads adds a request on the key k for each row of COMMAND that reads keys, and for subcommands. Where arguments follow the key,
 // they are numbers, which most commands take.
-func addReads(requests map[string][]string, rows []any) {
+func addReads(requests map[string][]string, rows []any) (keyless []string) {
 	for _, row := range rows {
 		fields := row.([]any)
 		name := fields[0].(string)
 		arity, flags, first := fields[1].(int64), fields[2].([]any), fields[3].(int64)
 		if len(fields) > 9 {
-			addReads(requests, fields[9].([]any))
+			keyless = append(keyless, addReads(requests, fields[9].([]any))...)
 		}
-		if !slices.ContainsFunc(flags, func(f any) bool { return f == "readonly" }) || first < 1 {
+		if !slices.ContainsFunc(flags, func(f any) bool { return f == "readonly" }) || requests[name] != nil {
+			continue
+		}
+		if first < 1 {
+			keyless = append(keyless, name)
 			continue
 		}
 		words := strings.Split(name, "|")
@@ -87,4 +97,5 @@ func addReads(requests map[string][]string, rows []any) {
 		}
 		requests[name] = words
 	}
+	return keyless
 }

@@ -118,7 +118,7 @@ func (en *entry) fail(f fate, why failure) {
 	en.record(rules.Failed, why)
 }
 
-// record counts the entry's vote, unless it has one: a late answer changes nothing. The round's mu is held.
+// record counts the entry's vote, unless it has one: an answer after the deadline changes no vote. The round's mu is held.
 func (en *entry) record(v rules.Vote, why failure) {
 	if en.vote != rules.Pending {
 		return

@@ -152,8 +152,8 @@ func (c *laneClock) misjudged() bool {
 	return c.generation != c.master.watch.restarts.Load() || c.highest > chosenBy+c.engine.uncertainty()
 }
 
-// settle waits until no key that the batch found gone was gone too early, as far as locks cannot bear. If the wait is longer than
-// a vote may take, settle returns at once why the votes do not count.
+// settle waits until each key that the batch found gone would be gone by a clock that never stepped, to within uncertainty. If the
+// wait is longer than InstanceTimeout, settle does not wait, and returns why the votes do not count.
 func (c *laneClock) settle(doubt string) failure {
 	if doubt != "" {
 		return failure{FailedClock, doubt}

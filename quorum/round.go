@@ -160,14 +160,15 @@ func (r *round) turnedAway(causes []failure) {
 	})
 }
 
-// vote takes what read makes of an entry. After the end of the round it changes nothing.
+// vote takes what read makes of an entry. After the end of the round, the vote changes the decision no more: a pending vote is still
+// recorded, and the operation's settled is called.
 func (r *round) vote(en *entry, now instant, read func()) {
 	if over := r.cast(now, read); over && en.fate != dropped {
 		r.operation.settled(en)
 	}
 }
 
-// expire ends the round at its deadline: masters that have not answered have failed.
+// expire ends the round at its deadline: masters that have not answered have failed. If the round is over, only their votes fail.
 func (r *round) expire() {
 	r.cast(r.engine.now(), func() {
 		for i := range r.entries {

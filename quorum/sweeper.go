@@ -19,7 +19,8 @@ type sweeper struct {
 	parked bool // the loop waits for wake
 }
 
-// An expirer is ended by expire. If the expirer has ended before, expire does nothing.
+// An expirer is ended by expire. The sweeper may call expire after the expirer has ended: then expire ends nothing, but a round still fails
+// the votes that are pending.
 type expirer interface {
 	due() answerTime
 	expire()

@@ -50,7 +50,7 @@ type claim struct {
 	overlap  overlap
 	name     string // of the first key, if there is one
 	others   []string
-	keys     int // how many masters are asked about at one time, as package admission counts
+	keys     int // how many keys masters are asked about at one time, as package admission counts
 	outcomes int
 	engaged  int  // how many operations of the engine the memory budget counts
 	leads    bool // the reply confirms or takes back a subscription: messages go behind it, and CLIENT REPLY does not mute it

@@ -107,7 +107,7 @@ func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 	return o, nil
 }
 
-// await acquires when it is the client's turn.
+// awaitLock acquires when it is the client's turn.
 func awaitLock(c *call, sl *slot, req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
 	done = c.session.waits.begin(sl, done)
 	c.session.waits.entered(sl, c.server.gates.Acquire(req, patience, done))

@@ -113,7 +113,7 @@ func acquire(c *call, req quorum.AcquireRequest, answer func(*outcome) Reply) Re
 	})
 }
 
-// write sets args[1].
+// writeKey sets args[1].
 func writeKey(c *call, req quorum.WriteRequest) Reply {
 	o, answer := overlapAny, okOrNull
 	if req.IfExists || req.KeepTTL || req.WantOld {

@@ -16,7 +16,7 @@ import (
 )
 
 // A reader takes what one client sends, finds the commands in it, and runs them. The reader has a goroutine of its own, and goes on reading
-// while a command waits, so that it journal at once when the client hangs up. Only this goroutine uses the fields, except as they say.
+// while a command waits, so that the session notices at once when the client hangs up. Only this goroutine uses the fields, except as they say.
 type reader struct {
 	session  *session
 	in       input
@@ -197,7 +197,7 @@ func (r *reader) yield() {
 	r.line.Yield()
 }
 
-// await has the command that the reader runs wait until ready. Meanwhile the reader goes on reading, so that it journal at once when the
+// await has the command that the reader runs wait until ready. Meanwhile the reader goes on reading, so that the session notices at once when the
 // client hangs up. If await returns false, the connection is ending: the command is given up, and is not answered.
 //
 // Each change that ready may look at wakes the reader (waker.wake).

@@ -171,8 +171,8 @@ func (c *Clock) apart(d time.Duration) time.Duration { return time.Duration(c.Ra
 // long to come back says little of the clock at its end.
 func (c *Clock) Reach() time.Duration { return c.reach }
 
-// Ahead returns by how much the clock was ahead, when it showed shown or at the look before, of a clock that has not
-// stepped while a lock lives. A key that was gone then was gone too early by no more than that. Ahead returns false if
+// Ahead returns by how much too early, at most, a key may have been dropped that was gone when the clock showed shown, or at the look
+// before. Ahead compares with the floor: the least by which the clock was ahead of ours while a lock may live. It returns false if
 // nothing is known yet.
 func (c *Clock) Ahead(shown, now time.Duration) (time.Duration, bool) {
 	return max(shown-c.floor.low, c.floor.due) - now, c.floor.known
