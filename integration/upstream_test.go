@@ -306,7 +306,6 @@ var passages = map[string]string{
 		CLIENT NOSUCH
 		SCRIPT EXISTS 0000000000000000000000000000000000000000
 		MULTI
-		AUTH default any
 		DISCARD
 		UNSUBSCRIBE a
 		AUTH default any`,
