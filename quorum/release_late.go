@@ -45,7 +45,9 @@ func (l *ledger) granted(hash uint64, round, expires int64) {
 	g := l.grantOf(hash)
 	g.round.Store(round) // first, so that nobody takes the new instant for an earlier round's
 	g.expires.Store(expires)
-	g.undos.Store(0)
+	if g.undos.Load() > 0 { // most often not: a store costs more than a look
+		g.undos.Store(0)
+	}
 }
 
 // missed makes a release late on a master that has missed the release.
