@@ -93,6 +93,7 @@ func TestAnOlderCopyOfALockIsNotExtended(t *testing.T) {
 		if extends() {
 			s.t.Error("two have it")
 		}
+		s.do(func() { s.links[0][1].slow = 5 * time.Millisecond }) // so the two that have the former holder's lock answer first
 		req := quorum.AcquireRequest{Key: quorum.Key{Name: resourceName(0)}, Token: "mine", TTL: time.Minute, WantHolder: true}
 		if a := <-begin(s.proxies[0].life.engine.Acquire, req); a.Holder == "mine" {
 			s.t.Errorf("who has it no more is told that he has: %+v", a)

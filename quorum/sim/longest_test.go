@@ -78,6 +78,7 @@ func TestAnExpiryThatIsToBeGreaterDoesNotShortenTheLock(t *testing.T) {
 				t.Fatalf("not extended: %+v", x)
 			}
 		})
+		s.do(func() { s.links[0][1].slow = 5 * time.Millisecond }) // so the first master, which has missed the extension, is one of the first two to tell
 		req := quorum.ExpireRequest{Key: quorum.Key{Name: resourceName(0)}, TTL: 10 * time.Second, Condition: quorum.IfGreater}
 		if x := <-begin(s.proxies[0].life.engine.Expire, req); x.Err != nil {
 			t.Fatal(x.Err)
