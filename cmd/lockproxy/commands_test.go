@@ -61,11 +61,21 @@ func TestEveryFlagIsInHelpManAndCompletion(t *testing.T) {
 	}
 }
 
+// missing says that a program is not there. Where everything is to be tried, that is a failure.
+func missing(t *testing.T, program string) {
+	t.Helper()
+	if os.Getenv("LOCKPROXY_REQUIRE_REDIS") == "1" {
+		t.Fatalf("%s is not installed", program)
+	}
+	t.Logf("NOT RUN: %s is not installed", program)
+}
+
 // Without a terminal, or a mistake, groff is silent.
 func TestManPagesAreFreeOfMistakes(t *testing.T) {
 	groff, err := exec.LookPath("groff")
 	if err != nil {
-		t.Skip("NOT RUN: groff is not installed")
+		missing(t, "groff")
+		t.SkipNow()
 	}
 	dir := t.TempDir()
 	prints(t, "man", "--dir", dir)
@@ -121,7 +131,7 @@ func TestOtherShellsUnderstandTheirCompletion(t *testing.T) {
 	for _, shell := range []string{"zsh", "fish"} {
 		path, err := exec.LookPath(shell)
 		if err != nil {
-			t.Logf("NOT RUN: %s is not installed", shell)
+			missing(t, shell)
 			continue
 		}
 		script := filepath.Join(dir, shell)
