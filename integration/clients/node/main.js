@@ -372,11 +372,17 @@ function nodeRedisson () {
     },
     async close (redisson) { redisson.redis.disconnect() },
     async more (run) {
-      const [held, other] = [await run.client(), await run.client()].map((c) => c.getLock(run.key))
+      const redisson = await run.client()
+      const [held, other] = [redisson, await run.client()].map((c) => c.getLock(run.key))
       const waiter = await run.lock()
       want(!await other.forceUnlock(), 'unlocked by force, and nobody held it')
       for (let i = 0; i < 2; i++) want(await held.tryLock(0n, BigInt(LONG)), 'not granted to its holder')
       const granted = waiter.acquire(LONG / 2)
+      // The library does not try again once it has subscribed: it misses a release between its last try and SUBSCRIBE.
+      await until('the waiter to subscribe', async () => {
+        const [, subscribers] = await redisson.redis.pubsub('NUMSUB', held.getChannelName())
+        return Number(subscribers) > 0
+      })
       want(await other.forceUnlock(), 'not unlocked by force')
       want(await granted, 'not granted to the next')
       want(await waiter.release(), 'the next did not release')
