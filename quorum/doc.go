@@ -16,32 +16,24 @@
 // The files, in reading order:
 //
 //	api.go, requests.go, config.go,  what callers see; what an Engine is made of
-//	lock.go, noquorum.go, engine.go
+//	engine.go
 //	package rules                    the rules, pure
-//	round.go, entry.go, ballot.go,   how a command travels to N masters, and its answers come back as votes
+//	round.go, entry.go, failure.go   how a command travels to N masters, and its answers come back as votes
 //	lane.go, batch.go, linger.go,    a lane: its loop, and its batches; what waits; its connections
 //	queue.go, connection.go,
-//	question.go, target.go, master.go,
-//	servers.go, sweeper.go,
-//	failure.go, databases.go,
-//	tasks.go
-//	clock.go                         what time it is for the engine, and how long masters have had to answer
-//	acquire.go, compensation.go,     an attempt to take a lock, and how that is taken back
-//	undo.go, expiry.go, ledger.go,
-//	release_late.go
-//	release.go, extend.go, add.go,   giving it back; making it last; giving it to masters that lack it
-//	fill.go
-//	ask.go, read.go, agreement.go,   what a quorum agrees on; of many keys, or long values, piece by piece
-//	pieces.go, get_all.go
-//	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
-//	exec.go, edit.go,                compare and do: EXEC, GETSET and their like
-//	edit_undo.go, turn.go,
+//	master.go, databases.go,
+//	sweeper.go
+//	clock.go, suspend_*.go           what time it is for the engine, and how long masters have had to answer
+//	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
+//	ledger.go, release_late.go
+//	release.go, extend.go, fill.go   giving it back, or taking it away; making it last; giving it to masters that lack it
+//	ask.go, read.go, views.go,       what a quorum agrees on; of many keys, or long values, piece by piece
+//	pieces.go, get_all.go, locks.go
+//	write.go                         SET, whoever holds the lock
+//	exec.go, edit.go, edit_undo.go,  compare and do: EXEC, GETSET and their like
 //	repair.go, history.go, notice.go
-//	fence.go, fence_clock.go,        locks with a fencing number
-//	fence_lua.go
-//	views.go, locks.go, break.go,    for operators, and about the masters themselves
-//	last_moment.go, poll.go, status.go,
-//	stats.go
+//	fence.go, fence_lua.go           locks with a fencing number
+//	status.go                        for operators
 //	publish.go                       messages; package pubsub hears them
 //	lua.go, program.go               the Lua that all these have masters run, and how it gets there
 //	script*.go                       clients' scripts, run by vote: script_run.go is the round, script_outcome.go what follows, script_undo.go
@@ -68,15 +60,12 @@
 // As function calls: dialer.handshake with assessor.inquire, laneClock.meet, assessor.assess, mark and adopt; assessor.vouch and, if
 // need be, lane.reassess; round.conclude; monitor.explain and recovery.seeThrough. The files:
 //
-//	assess.go, marks.go,             the handshake's part
-//	marks_lua.go, witness.go
-//	vouching.go, patrol.go           the proof that every batch ends with; the questions that come with a heartbeat
-//	lane_clock.go, watch.go,         clocks
-//	bounds.go, suspend*.go
-//	names.go                         do other proxies take the same names for locks?
+//	assess.go, marks.go, witness.go  the handshake's part
+//	vouching.go                      the proof that every batch ends with; the questions that come with a heartbeat
+//	lane_clock.go, watch.go          clocks
 //	roster.go                        the epochs of all masters, and how the others are told of a new one
-//	horizon.go, horizon_end.go,      how long a master that has forgotten must wait; who sees to that
-//	quarantine.go, monitor.go, tender.go
+//	horizon.go, quarantine.go,       how long a master that has forgotten must wait; who sees to that; do other proxies take the
+//	monitor.go                       same names for locks?
 //	package vouch                    the rules of all these, pure
 //	initialise.go, inspect.go        lockproxy init and check
 //

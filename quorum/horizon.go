@@ -1,9 +1,11 @@
 package quorum
 
 import (
+	"strconv"
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
 )
 
 // Each master carries a horizon: a key that lives as long as any lock granted there (rule 7). A batch that may set a key
@@ -61,3 +63,87 @@ func (h *horizon) learn(p *proof, shows, epoch int64) {
 func (h *horizon) covers(keeps time.Duration) bool {
 	return h.clock.heard+keeps.Milliseconds() <= h.until
 }
+
+// The end of the horizon is evidence of losses while nobody looked. Beside the horizon, which expires, stands a key that does not
+// expire: the instant at which the horizon is to end. So there are two questions at each assessment:
+//
+//   - Is the horizon gone before its end? Then the master's clock stood ahead for a while, or keys were evicted or deleted, and locks
+//     may be gone as well.
+//   - Is the end earlier than this proxy has seen it? Then the data is older than it was.
+//
+// The end does not tell of a clock that stood ahead by less than the horizon lasts, nor of data that is older by less than the time
+// since the horizon was last extended.
+
+// endSlack is how far the end may be wrong: the script that writes it takes time.
+const endSlack = time.Second
+
+// Earlier is why a master may have forgotten locks: the horizon is gone before its end.
+const earlier = "its horizon was over too early: its clock stood ahead meanwhile, or keys were deleted"
+
+// An ends is a lane's knowledge of the end of its master's horizon, over all connections.
+type ends struct {
+	latest int64 // the end is no earlier, ms of the master's clock; 0 if nothing is known
+	epoch  int64 // in which latest was learnt
+}
+
+// An endLook asks for the end. The answers to the first questions can only be too early.
+type endLook struct{ end, left, time masters.Call }
+
+func lookForEnd() *endLook {
+	return &endLook{
+		end:  masters.Call{Args: []any{"GET", endKey}},
+		left: masters.Call{Args: []any{"PTTL", horizonKey}},
+		time: masters.Call{Args: clockArgs},
+	}
+}
+
+func (l *endLook) calls() []*masters.Call { return []*masters.Call{&l.end, &l.left, &l.time} }
+
+// missed returns why the master may have forgotten locks, by the end that is found in an epoch; "" if nothing says so.
+func (e *ends) missed(found *endLook, epoch int64) string {
+	text, end := endIn(found.end.Reply)
+	left, ok1 := found.left.Reply.(int64)
+	now, ok2 := millis(&found.time)
+	slack := endSlack.Milliseconds()
+	switch {
+	case !ok1 || !ok2:
+		return ""
+	//mutant: a horizon that is gone too early is not missed
+	case left == -2 && end > now+slack:
+		return earlier
+	case text == "0" && epoch > e.epoch: // a new mark has begun it anew
+		e.latest = 0
+	//mutant: an end of the horizon that is known is forgotten
+	case e.latest > end+slack && e.latest > now:
+		return vouch.Older
+	}
+	return ""
+}
+
+// learn takes an end that was true in an epoch.
+func (e *ends) learn(end, epoch int64) { e.latest, e.epoch = max(e.latest, end), epoch }
+
+// hear takes the end that the master tells: another proxy may have written it.
+func (e *ends) hear(reply any, epoch int64) {
+	_, end := endIn(reply)
+	e.learn(end-endSlack.Milliseconds(), epoch)
+}
+
+func endIn(reply any) (text string, end int64) {
+	text, _ = reply.(string)
+	end, _ = strconv.ParseInt(text, 10, 64)
+	return text, end
+}
+
+// luaOutlast defines a function that makes the horizon last so many ms from now, and writes its end beside it.
+const luaOutlast = `
+local function outlast(horizon, ms)
+  redis.call('SET', horizon, '1', 'PX', string.format('%.0f', ms))
+  local time = redis.call('TIME')
+  redis.call('SET', '` + endKey + `', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ms))
+end
+`
+
+// luaRestartEnd follows a new mark: a horizon that is gone is missed no longer.
+const luaRestartEnd = `
+if redis.call('EXISTS', '` + horizonKey + `') == 0 then redis.call('SET', '` + endKey + `', '0') end`

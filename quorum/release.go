@@ -1,6 +1,10 @@
 package quorum
 
-import "lockproxy/quorum/rules"
+import (
+	"time"
+
+	"lockproxy/quorum/rules"
+)
 
 // A releaseRound deletes a lock's key where the token holds it.
 type releaseRound struct {
@@ -40,4 +44,139 @@ func (r *round) absent() bool { return r.answers(absent) >= rules.Quorum(len(r.e
 // answers counts the masters that refused with the integer n.
 func (r *round) answers(n int64) int {
 	return r.number(rules.Refused, func(en *entry) bool { return en.Reply == n })
+}
+
+// Holds says whether a TTL applies to a key that has current left.
+func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
+	switch {
+	case c&IfNoTTL != 0,
+		c&IfGreater != 0 && ttl <= current,
+		c&IfLess != 0 && ttl >= current:
+		return false
+	}
+	return true
+}
+
+// Remove and Expire change what a quorum holds, whoever has set it: a first round reads what that is (seek), a second one makes the
+// change on each master that still has the same.
+
+// A removeRound is the second round of a Remove: a script that compares before it deletes.
+type removeRound struct {
+	round
+	done func(Changed)
+}
+
+// ask deletes the key where it still holds what a quorum holds.
+func (c *removeRound) ask(e *Engine, key Key, was *View) {
+	c.releases = &signature{name: key.Name, token: was.Value}
+	kind, content := was.content()
+	begin(e, c, key, c.runs(luaDeleteSeen, []string{key.Name}, kind, content))
+}
+
+func (c *removeRound) read(en *entry) ballot { return comparison(en) }
+func (*removeRound) reads() bool             { return false }
+
+func (c *removeRound) decide(t rules.Tally) rules.Decision { return rules.DecideRelease(t) }
+func (c *removeRound) ended(d rules.Decision)              { c.done(c.changed(d)) }
+
+// changed is what a decision about a change comes to.
+func (r *round) changed(d rules.Decision) Changed {
+	if d == rules.Unanswered {
+		return Changed{Err: r.failure()}
+	}
+	return Changed{Applied: d == rules.Won}
+}
+
+// An expireRound is the second round of an Expire: an extension of whatever is there. It promises nobody any validity.
+type expireRound struct {
+	extendRound
+	kind string // of what is there, as View.content tells it
+	done func(Changed)
+}
+
+// ask extends the key where it still holds what a quorum holds.
+func (x *expireRound) ask(e *Engine, req ExpireRequest, was *View) {
+	kind, content := was.content()
+	x.kind, x.req = kind, ExtendRequest{Key: req.Key, Token: content, TTL: req.TTL}
+	x.keeps = e.cfg.kept(req.TTL)
+	begin(e, x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, kind, content, x.keeps.Milliseconds()))
+}
+
+func (x *expireRound) ended(d rules.Decision) {
+	if d == rules.Won {
+		x.fill()
+	}
+	x.done(x.changed(d))
+}
+
+func (x *expireRound) lacking(en *entry) []*gap {
+	if x.kind != "string" {
+		return nil
+	}
+	return x.extendRound.lacking(en)
+}
+
+// luaBreak KEYS[1]=resource ARGV[1]=the last moment: delete whatever is there.
+var luaBreak = newLua(luaInTime + `
+if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
+` + luaFree)
+
+// A breakRound is the round of a Break.
+type breakRound struct {
+	removeRound
+	key Key
+}
+
+// ask makes the round; compose names the last moment to each master.
+func (b *breakRound) ask(e *Engine) {
+	b.blind = true
+	begin(e, b, b.key, nil)
+}
+
+func (b *breakRound) compose(en *entry, _ int64) {
+	en.Args = luaBreak.whole([]string{b.key.Name}, en.lastMoment())
+}
+
+// read takes a key that is absent for an answer, of a master in quarantine, too: what it does not have need not be deleted.
+func (b *breakRound) read(en *entry) ballot {
+	is := comparison(en)
+	is.ifClean = false
+	return is
+}
+
+func (*breakRound) reads() bool { return false }
+
+// decide waits for every master, of which one is enough.
+func (b *breakRound) decide(t rules.Tally) rules.Decision {
+	switch {
+	case t.Pending() > 0:
+		return rules.Undecided
+	case t.Answered() < rules.Quorum(t.Masters):
+		return rules.Unanswered
+	case t.Granted > 0:
+		return rules.Won
+	}
+	return rules.Lost
+}
+
+// Some commands take a lock from any holder, and compare nothing: Break, and scripts that are unconditional. Such a command must not
+// take a lock that was granted after the command's client had been answered. But a command that was sent may be long on its way, or
+// wait in front of a master that stands still. So the command names the last moment, by the master's clock, at which it may run: a
+// moment before the end of its round, as far as the clock is known. If the clock is set back meanwhile, the command may run late all
+// the same. Where the connection broke before the answer, the round waits until its end: the command may still arrive, and run.
+
+// luaInTime ARGV[1]=the latest time that the master's clock may show, in ms.
+const luaInTime = `
+local t = redis.call('TIME')
+--mutant: FORCEUNLOCK runs late
+if t[1] * 1000 + math.floor(t[2] / 1000) > tonumber(ARGV[1]) then return redis.error_reply('` + lateError + `') end`
+
+// lateError is the answer of a master that was reached too late.
+const lateError = "LATE its client had been answered before it came"
+
+// lastMoment returns the earliest time, in ms, that the master's clock may show when the round ends at its deadline. It is called
+// when the entry is about to be written.
+func (en *entry) lastMoment() int64 {
+	clock := &en.lane.clock
+	return clock.earliest(clock.gathered + en.round.deadline.since(en.round.engine.waited()))
 }

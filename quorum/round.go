@@ -20,7 +20,7 @@ type round struct {
 	releases  *signature    // what the round gives back, if it does; see ledger.owe
 	keeps     time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting   bool          // somebody relies on its grants, though it keeps nothing itself; see conclude
-	blind     bool          // it takes a lock from whoever holds it; see last_moment.go
+	blind     bool          // it takes a lock from whoever holds it; see release.go
 	dates     bool          // what it sets expires at an instant of the master's clock, which must be known well
 	program   *lua          // the script that it runs by SHA-1, if it does
 	keys      int           // how many it is about, as package admission counts; see weighed
@@ -77,7 +77,7 @@ type operation interface {
 	// fill.go. It is called when the round is won, with its mu held. Default: nothing.
 	lacking(en *entry) []*gap
 
-	// The undos; compensation.go. Default: nothing that the operation sets is taken back.
+	// The undos; undo.go. Default: nothing that the operation sets is taken back.
 
 	// signatures returns those of the keys that the operation sets, each to a value that signs it, and can take back.
 	signatures() []signature

@@ -1,8 +1,14 @@
 package quorum
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"strings"
+	"sync"
 
+	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vote"
 )
 
@@ -33,4 +39,97 @@ func withoutShebang(text string) string {
 		return text[at:]
 	}
 	return ""
+}
+
+// Compiled is the outcome of a Compile.
+type Compiled struct {
+	Err     error  // *NoQuorum, ErrClosed
+	Refusal string // what is wrong, as the masters reply to SCRIPT LOAD; empty if a quorum takes the text
+}
+
+// luaCompile ARGV[1]=text: nil, or what its compiler says.
+var luaCompile = newLua(`local _, refusal = loadstring(ARGV[1], '@user_script') return refusal`)
+
+type compileRound struct {
+	round
+	done    func(Compiled)
+	refusal string // of the first master that refused; guarded by round.mu
+}
+
+func (c *compileRound) ask(e *Engine, db int, text string) {
+	begin(e, c, Key{DB: db}, []any{"EVAL", luaCompile.text, int64(0), withoutShebang(text)})
+}
+
+func (c *compileRound) read(en *entry) ballot {
+	switch refusal, refuses := en.Reply.(string); {
+	case en.Err != nil:
+		return failed(failureText(en.Err))
+	case refuses:
+		if c.refusal == "" {
+			c.refusal = "ERR Error compiling script (new function): " + vote.OneLine(strings.TrimRight(refusal, "\r\n"))
+		}
+		return refused
+	case en.Reply != nil:
+		return unexpected
+	}
+	return granted
+}
+
+func (*compileRound) reads() bool { return true }
+
+func (c *compileRound) decide(t rules.Tally) rules.Decision { return rules.DecideAcquire(t) }
+func (c *compileRound) ended(d rules.Decision) {
+	switch d {
+	case rules.Won:
+		c.done(Compiled{})
+	case rules.Lost:
+		c.mu.Lock()
+		refusal := c.refusal
+		c.mu.Unlock()
+		c.done(Compiled{Refusal: refusal})
+	default:
+		c.done(Compiled{Err: c.failure()})
+	}
+}
+
+// A scriptKiller is a master that can end the script that it runs, without being free for anything else.
+type scriptKiller interface {
+	KillScript(ctx context.Context) error
+}
+
+// killScripts is Engine.KillScripts, and waits for the masters.
+func killScripts(e *Engine) error {
+	ctx, cancel := context.WithTimeout(e.ctx, 2*e.cfg.MasterDeadAfter) // a master takes it only some seconds into a script
+	defer cancel()
+	errs := make([]error, len(e.masters))
+	var all sync.WaitGroup
+	for i, m := range e.masters {
+		all.Go(func() {
+			errs[i] = errors.New("cannot be told to end a script")
+			if k, ok := m.Master.(scriptKiller); ok {
+				errs[i] = k.KillScript(ctx)
+			}
+		})
+	}
+	all.Wait()
+	return mergeKills(e.masters, errs)
+}
+
+// mergeKills returns the answer that matters most: that a script was ended, else that one cannot be, else that there is none.
+func mergeKills(ms []*master, errs []error) error {
+	failure := &NoQuorum{Masters: len(errs)}
+	var answer error
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			return nil
+		case strings.HasPrefix(err.Error(), "UNKILLABLE"):
+			answer = err
+		case strings.HasPrefix(err.Error(), "NOTBUSY"):
+			answer = cmp.Or(answer, err)
+		default:
+			failure.Causes = append(failure.Causes, Cause{ms[i].Addr(), masters.Describe(err)})
+		}
+	}
+	return cmp.Or(answer, error(failure))
 }

@@ -1,6 +1,8 @@
 package quorum
 
 import (
+	"math/bits"
+	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum/rules"
@@ -101,6 +103,96 @@ func (set laneSet) status() []MasterStatus {
 	all := make([]MasterStatus, len(set))
 	for i, l := range set {
 		all[i] = l.status()
+	}
+	return all
+}
+
+// Stats counts what the engine did since the start, and what it does now.
+type Stats struct {
+	Attempts uint64 // acquires begun, by scripts of known families, too
+	Acquired uint64
+	Refused  uint64
+	NoQuorum uint64 // acquires that ended without a quorum of answers
+	Released uint64
+	Extended uint64
+	Undone   uint64 // keys that an undo removed from a master
+	Expired  uint64 // acquires granted too late to leave any validity
+
+	Scripts         uint64 // run by vote
+	ScriptsDisputed uint64 // of these, how many ended without a quorum of like answers
+
+	OtherNames uint64 // times that a master told of a proxy to which other names are locks
+
+	RoundsNow   int // under way; one on several keys counts for each
+	RoundsLimit int // how many are to be, at most; see package admission
+	InLine      int // clients that wait in line until they may begin an operation
+
+	Rounds Durations // of all rounds of votes: from T1 until their votes decided them
+}
+
+// stats is Stats while it is counted.
+type stats struct {
+	attempts, acquired, refused, noQuorum, released, extended, undone, expired atomic.Uint64
+	scripts, disputed, otherNames                                              atomic.Uint64
+	rounds                                                                     durations
+}
+
+// load returns what was counted so far.
+func (s *stats) load() Stats {
+	return Stats{
+		Attempts: s.attempts.Load(), Acquired: s.acquired.Load(), Refused: s.refused.Load(),
+		NoQuorum: s.noQuorum.Load(), Released: s.released.Load(), Extended: s.extended.Load(),
+		Undone: s.undone.Load(), Expired: s.expired.Load(),
+		Scripts: s.scripts.Load(), ScriptsDisputed: s.disputed.Load(), OtherNames: s.otherNames.Load(),
+		Rounds: s.rounds.load(),
+	}
+}
+
+// durationBuckets are enough for two seconds; see bucket.
+const durationBuckets = 17
+
+// Durations tells how long something took, as a histogram.
+type Durations struct {
+	Count uint64
+	Sum   time.Duration
+	Below [durationBuckets]uint64 // how many took less than DurationBound(i), and not less than the bound before
+}
+
+// DurationBound is the upper bound of a bucket of Durations: 64 µs, and twice as much for each further one. The last has
+// none, and holds whatever took longer.
+func DurationBound(bucket int) time.Duration { return 64 * time.Microsecond << bucket }
+
+// Quantile returns a bound below which the share q of all is. It is twice the true value at most, up to the last bound.
+func (d *Durations) Quantile(q float64) time.Duration {
+	n := uint64(0)
+	for i, below := range d.Below {
+		if n += below; below > 0 && float64(n) >= q*float64(d.Count) {
+			return DurationBound(min(i, durationBuckets-2))
+		}
+	}
+	return 0
+}
+
+type durations struct {
+	sum   atomic.Int64
+	below [durationBuckets]atomic.Uint64
+}
+
+func (d *durations) add(took time.Duration) {
+	d.sum.Add(int64(took))
+	d.below[bucket(took)].Add(1)
+}
+
+// bucket returns the bucket of Durations that holds took.
+func bucket(took time.Duration) int {
+	return min(bits.Len64(uint64(max(took, 0)/DurationBound(0))), durationBuckets-1)
+}
+
+func (d *durations) load() Durations {
+	all := Durations{Sum: time.Duration(d.sum.Load())}
+	for i := range d.below {
+		all.Below[i] = d.below[i].Load()
+		all.Count += all.Below[i]
 	}
 	return all
 }

@@ -23,7 +23,7 @@ type Past struct {
 	Moved bool
 }
 
-// evictedField names the evictions in a mark's text: a script on the master writes them anew (quorum/marks_lua.go).
+// evictedField names the evictions in a mark's text: a script on the master writes them anew (quorum/marks.go).
 const evictedField = "evicted:"
 
 const pastFields = 5
