@@ -172,7 +172,7 @@ local rarely
 local function rare()
   if rarely then return rarely end
   rarely = {}
-  function rarely.touch(kind, spec, ...) -- specs: script_commands.go
+  function rarely.touch(kind, spec, ...) -- specs: script_wrapper.go
     local from, to, step, arg = 1, select('#', ...), 1, {...}
     if spec == '2' then to = math.min(to, 2)
     elseif spec == '%' then step = 2
@@ -271,7 +271,7 @@ local function rare()
   return rarely
 end
 
--- likely: the rows of script_commands.go for the commands that the text names; commands: all rows
+-- likely: the rows of script_wrapper.go for the commands that the text names; commands: all rows
 local likely, commands = {--[[LIKELY]]}, '@COMMANDS@'
 
 -- is redis.pcall as the script has it
