@@ -47,7 +47,7 @@ func TestLocksListsTheLocksOfAllProxies(t *testing.T) {
 			}
 			return nil
 		})
-		tells(t, other, `^\*6 locks \*1 \*14 resource job:7 type string token me fence :\d+ validity :\d+ waiters :0 client \$-1 unclear :0 end all $`, "LOCKS", "MATCH", "j*")
+		tells(t, other, `^\*6 locks \*1 \*20 resource job:7 type string token me fence :\d+ validity :\d+ waiters :0 client \$-1 name \$-1 library \$-1 user \$-1 unclear :0 end all $`, "LOCKS", "MATCH", "j*")
 	}
 	check("every lock is listed", ":0")
 	for i, stray := range []string{":0", ":1", ":1"} { // whether the master that stands still has it, too, nobody knows

@@ -40,13 +40,13 @@ func TestOperatorsSeeWhyALockIsNotClear(t *testing.T) {
 	one := func(i int, rest string) string { return "addr " + regexp.QuoteMeta(masters[i].Addr) + " " + rest }
 	clean := "state clean left :0 counts :1 reason  "
 	holds, nothing := clean+`type string token me ttl :(29|300)\d+ `, clean+`type none token \$-1 ttl :0 `
-	tells(t, c, `^\*14 state held type string token me validity :(29|300)\d+ fence \$-1 waiters :0 masters \*3 \*16 `+
+	tells(t, c, `^\*22 state held type string token me validity :(29|300)\d+ fence \$-1 waiters :0 client 127\S+ name \$-1 library \$-1 user default masters \*3 \*16 `+
 		one(0, holds)+`\*16 `+one(1, holds)+`\*16 `+one(2, holds)+`$`, "LOCKINFO", "k")
-	tells(t, c, `^\*6 locks \*1 \*14 resource k type string token me fence \$-1 validity :(29|300)\d+ waiters :0 client \$-1 unclear :0 end all $`, "LOCKS")
+	tells(t, c, `^\*6 locks \*1 \*20 resource k type string token me fence \$-1 validity :(29|300)\d+ waiters :0 client 127\S+ name \$-1 library \$-1 user default unclear :0 end all $`, "LOCKS")
 
 	masters[2].Kill()
 	apply(t, restarted.hit, masters[1])
-	tells(t, c, `^\*14 state unknown type \$-1 token \$-1 validity \$-1 .*`+one(0, holds)+
+	tells(t, c, `^\*22 state unknown type \$-1 token \$-1 validity \$-1 .*`+one(0, holds)+
 		`.*`+one(1, `state quarantined left :[1-9]\d+ counts :0 reason quarantined [^*]* type none token \$-1 ttl :0 `)+
 		`.*`+one(2, `state disconnected left :0 counts :0 reason connection [a-z]+ type \$-1 token \$-1 ttl :0 $`), "LOCKINFO", "k")
 	if got, err := told(c, "GET", "k"); err != nil || !strings.HasPrefix(got, "-NOQUORUM ") {
@@ -67,14 +67,14 @@ func TestForceUnlockFreesWhateverIsThere(t *testing.T) {
 	absent := []string{":0\r\n", ":0\r\n", ":0\r\n"}
 
 	expect(t, s.client, ":1\r\n", "EVAL", ownLock, "1", "hash", "me", long)
-	tells(t, s.client, `^\*14 state held type hash token \$-1 validity :(29|300)\d+ .* type hash token \$-1 ttl :(29|300)\d+ `, "LOCKINFO", "hash")
+	tells(t, s.client, `^\*22 state held type hash token \$-1 validity :(29|300)\d+ .* type hash token \$-1 ttl :(29|300)\d+ `, "LOCKINFO", "hash")
 	expect(t, other, ":1\r\n", "FORCEUNLOCK", "hash")
 	s.everywhere(absent, "EXISTS", "hash")
 
 	s.on(1, "SET", "stray", "x", "PX", long)
-	tells(t, s.client, `^\*14 state free .* type string token x `, "LOCKINFO", "stray")
+	tells(t, s.client, `^\*22 state free .* type string token x `, "LOCKINFO", "stray")
 	s.on(0, "SET", "stray", "y", "PX", long)
-	tells(t, s.client, `^\*14 state unclear type \$-1 token \$-1 validity \$-1 `, "LOCKINFO", "stray")
+	tells(t, s.client, `^\*22 state unclear type \$-1 token \$-1 validity \$-1 `, "LOCKINFO", "stray")
 	expect(t, s.client, ":1\r\n", "FORCEUNLOCK", "stray")
 	s.everywhere(absent, "EXISTS", "stray")
 

@@ -22,7 +22,7 @@ func runClientGetName(c *call) Reply {
 	return Bulk(c.session.identity.name)
 }
 
-// runClientSetInfo accepts what Redis 7.2 accepts; nothing is kept of it.
+// runClientSetInfo accepts what Redis 7.2 accepts.
 func runClientSetInfo(c *call) Reply {
 	name := wire.Lower(c.args[2])
 	switch {
@@ -31,6 +31,7 @@ func runClientSetInfo(c *call) Reply {
 	case !validName(c.args[3]):
 		return Error("ERR " + name + " cannot contain spaces, newlines or special characters.")
 	}
+	c.session.identity.setLibrary(name, c.args[3])
 	return okReply
 }
 

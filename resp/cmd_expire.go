@@ -44,6 +44,7 @@ func setRemaining(c *call, ttl time.Duration, condition quorum.ExpireCondition) 
 		done := func(changed quorum.Changed) {
 			if changed.Applied {
 				s.holds.setTTL(key, ttl)
+				s.audit(Event{What: Extended, Key: key})
 			}
 			sl.changed(changed)
 		}
@@ -91,6 +92,12 @@ func runDel(c *call) Reply {
 	for _, name := range names {
 		c.session.holds.endUnless(c.key(name), "")
 	}
-	c.engine().RemoveAll(c.session.identity.db, names, func(_ string, is quorum.Changed) { changed(is) })
+	s, db := c.session, c.session.identity.db
+	c.engine().RemoveAll(db, names, func(name string, is quorum.Changed) {
+		if is.Applied {
+			s.audit(Event{What: Deleted, Key: quorum.Key{DB: db, Name: name}})
+		}
+		changed(is)
+	})
 	return nil
 }

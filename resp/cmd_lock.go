@@ -41,7 +41,7 @@ func runLock(c *call) Reply {
 	if sl == nil {
 		return nil
 	}
-	sl.waits = o.wait > 0 || o.hold
+	sl.waits, sl.token = o.wait > 0 || o.hold, o.token
 	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl, Fenced: true}, sl.acquired
 	if o.hold {
 		h := c.session.holds.expect(req)
@@ -109,7 +109,17 @@ func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 
 // awaitLock acquires when it is the client's turn.
 func awaitLock(c *call, sl *slot, req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
-	done = c.session.waits.begin(sl, done)
+	s := c.session
+	if c.server.cfg.Audit != nil {
+		granted := done
+		done = func(a quorum.Acquired) {
+			if a.Lock == nil {
+				s.audit(Event{What: Refused, Key: req.Key, Token: req.Token, Cause: refusalOf(a)})
+			}
+			granted(a)
+		}
+	}
+	done = s.waits.begin(sl, done)
 	c.session.waits.entered(sl, c.server.gates.Acquire(req, patience, done))
 }
 
@@ -125,7 +135,8 @@ func release(c *call, name, token string, alien script.Alien, answer func(*outco
 		sl.alien = alien
 		//mutant: a held lock that was given back is extended
 		c.session.holds.end(sl.key, token)
-		c.engine().Release(sl.key, token, sl.released)
+		c.server.takers.forget(sl.key, token)
+		c.engine().Release(sl.key, token, auditDone(c.session, Event{What: Released, Key: sl.key, Token: token}, isHeld, sl.released))
 	})
 }
 
@@ -148,7 +159,7 @@ func extend(c *call, req quorum.ExtendRequest, alien script.Alien, answer func(*
 		o = overlapNone
 	}
 	return c.begin(o, req.Key.Name, answer, func(sl *slot) {
-		sl.alien = alien
+		sl.alien, sl.token = alien, req.Token
 		if h := c.session.holds.find(req.Key, req.Token); h != nil {
 			h.extendBy(req, sl.extended)
 		} else {

@@ -98,22 +98,46 @@ func foundLocks(s *Server, db int, f *quorum.FoundLocks) Reply {
 	for i := range f.Locks {
 		l := &f.Locks[i]
 		key := quorum.Key{DB: db, Name: l.Name}
-		var fence, client Reply = Null{}, Null{}
+		var fence Reply = Null{}
 		if l.Fence != 0 {
 			fence = Int(l.Fence)
 		}
-		if addr := keepers[key]; addr != "" {
-			client = Bulk(addr)
-		}
-		all = append(all, Map{
+		all = append(all, appendClient(Map{
 			Bulk("resource"), Bulk(l.Name),
 			Bulk("type"), Bulk(l.Type),
 			Bulk("token"), tokenOf(l.Type, l.Token),
 			Bulk("fence"), fence,
 			Bulk("validity"), Int(l.TTL.Milliseconds()),
 			Bulk("waiters"), Int(s.gates.Waiting(key)),
-			Bulk("client"), client,
-		})
+		}, s.holder(key, l.Token, keepers)))
 	}
 	return Map{Bulk("locks"), all, Bulk("unclear"), Int(f.Unclear), Bulk("end"), Bulk(f.Stop.String())}
+}
+
+// holder returns the connection that keeps the lock by HOLD, or that took the lock, or extended it last, as far as the proxy remembers;
+// nil if it does not, or the connection is gone.
+func (s *Server) holder(key quorum.Key, token string, keepers map[quorum.Key]*session) *session {
+	if keeper := keepers[key]; keeper != nil {
+		return keeper
+	}
+	if id := s.takers.of(key, token); id != 0 {
+		return s.sessions.find(id)
+	}
+	return nil
+}
+
+// appendClient appends who the client of a connection is to what is told of its lock.
+func appendClient(lock Map, holder *session) Map {
+	var is Client
+	if holder != nil {
+		is = holder.client()
+	}
+	for _, field := range [...][2]string{{"client", is.Addr}, {"name", is.Name}, {"library", is.Library}, {"user", is.User}} {
+		var text Reply = Null{}
+		if field[1] != "" {
+			text = Bulk(field[1])
+		}
+		lock = append(lock, Bulk(field[0]), text)
+	}
+	return lock
 }

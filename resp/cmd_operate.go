@@ -7,7 +7,7 @@ import "lockproxy/quorum"
 // runLockInfo tells what every master has under a key, and what follows for the lock. It answers without a quorum, too.
 func runLockInfo(c *call) Reply {
 	return c.begin(overlapAny, c.args[1], made, func(sl *slot) {
-		key, engine, gates, w := sl.key, c.engine(), c.server.gates, c.session.transaction.watches(sl.key)
+		key, s, engine, w := sl.key, c.server, c.engine(), c.session.transaction.watches(sl.key)
 		engine.Views(key, func(v quorum.Viewed) {
 			if v.State != quorum.LockFree {
 				w.finds()
@@ -17,13 +17,13 @@ func runLockInfo(c *call) Reply {
 				return
 			}
 			engine.Fence(key, func(f quorum.FenceView) {
-				sl.resolve(outcome{done: 1, reply: lockInfo(&v, f.Fence, gates.Waiting(key))})
+				sl.resolve(outcome{done: 1, reply: lockInfo(s, key, &v, f.Fence)})
 			})
 		})
 	})
 }
 
-func lockInfo(v *quorum.Viewed, fence int64, waiters int) Reply {
+func lockInfo(s *Server, key quorum.Key, v *quorum.Viewed, fence int64) Reply {
 	var newest Reply = Null{}
 	if fence != 0 {
 		newest = Int(fence)
@@ -36,15 +36,19 @@ func lockInfo(v *quorum.Viewed, fence int64, waiters int) Reply {
 	if v.State == quorum.LockHeld || v.State == quorum.LockFree { // else nobody knows
 		kind, validity = Bulk(v.View.Type), Int(v.View.TTL.Milliseconds())
 	}
-	return Map{
+	info := Map{
 		Bulk("state"), Bulk(v.State.String()),
 		Bulk("type"), kind,
 		Bulk("token"), tokenOf(v.View.Type, v.View.Value),
 		Bulk("validity"), validity,
 		Bulk("fence"), newest,
-		Bulk("waiters"), Int(waiters),
-		Bulk("masters"), masters,
+		Bulk("waiters"), Int(s.gates.Waiting(key)),
 	}
+	var holder *session
+	if v.State == quorum.LockHeld {
+		holder = s.holder(key, v.View.Value, s.sessions.keepers())
+	}
+	return append(appendClient(info, holder), Bulk("masters"), masters)
 }
 
 func masterInfo(m *quorum.MasterView) Reply {
@@ -91,6 +95,7 @@ func runForceUnlock(c *call) Reply {
 			s.server.log.Warn("FORCEUNLOCK", "key", clip(key.Name, echoMax), "db", key.DB, "outcome", what,
 				"client", s.addr(), "id", s.id, "user", by)
 			if b.Applied {
+				s.audit(Event{What: Forced, Key: key})
 				s.server.sessions.hurry(key)
 			}
 			sl.changed(b)

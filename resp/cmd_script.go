@@ -162,7 +162,7 @@ func acquireByScript(c *call, req quorum.AcquireRequest, m *script.Meaning, alie
 		o = overlapLater
 	}
 	return c.begin(o, req.Key.Name, scriptAnswer(m, script.NotMine), func(sl *slot) {
-		sl.alien, req.Insist = alien, sl.insist
+		sl.alien, sl.token, req.Insist = alien, req.Token, sl.insist
 		done := sl.acquired
 		if s := c.session; req.Reentrant {
 			done = func(a quorum.Acquired) {

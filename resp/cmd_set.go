@@ -108,6 +108,7 @@ func acquire(c *call, req quorum.AcquireRequest, answer func(*outcome) Reply) Re
 			sl.acquired(quorum.Acquired{Refused: true})
 		default:
 			req.Key, req.Token, req.Insist = sl.key, c.args[2], sl.insist
+			sl.token = req.Token
 			c.engine().Acquire(req, sl.acquired)
 		}
 	})

@@ -33,6 +33,8 @@ type Config struct {
 	LockKeys []string
 	// Pause chooses how long a LOCK that waits does nothing where votes were split: less than most. Default: at random.
 	Pause func(most time.Duration) time.Duration
+	// Audit is told what becomes of locks. It must not block. The texts may be parts of larger ones. Nil: nobody is told.
+	Audit func(Event)
 	// Logger never gets a token value or a password. Default: none.
 	Logger *slog.Logger
 }

@@ -112,6 +112,6 @@ func (h *hold) extended(e quorum.Extended) {
 		h.timer.Reset(min(left, max(h.req.TTL/20, 10*time.Millisecond)))
 	default:
 		h.stop()
-		hs.lose(h.req.Key, h.fence)
+		hs.lose(h)
 	}
 }

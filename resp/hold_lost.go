@@ -50,14 +50,17 @@ func (l *losses) clear() {
 
 // lose tells the client that a lock is lost: by a push if it speaks RESP3, and by an error in reply to its next command on the key.
 // It tells everybody by a message. holds.mu is held.
-func (hs *holds) lose(key quorum.Key, fence int64) {
+func (hs *holds) lose(h *hold) {
+	key, fence := h.req.Key, h.fence
 	if hs.replies.closing.Load() {
 		return
 	}
 	hs.lost.add(key)
 	hs.server.counters.heldLost.Add(1) // whoever sees it counted finds the client told
+	is := hs.client.client()
 	hs.server.log.Warn(LostMessage, "key", clip(key.Name, echoMax), "db", key.DB,
-		"client", hs.client.addr(), "id", hs.client.id)
+		"client", is.Addr, "id", hs.client.id, "name", is.Name, "library", is.Library, "user", is.User)
+	hs.client.audit(Event{What: Lost, Key: key, Token: h.req.Token, Fence: fence})
 	//mutant: the loss of a held lock is not pushed
 	if hs.client.identity.speaksRESP3() {
 		sl := newSlot(hs.replies)

@@ -150,6 +150,8 @@ func (hs *holds) releaseComing() {
 func (hs *holds) giveBack(all []*hold) {
 	for _, h := range all {
 		hs.server.running.Add(1)
-		hs.server.engine.Release(h.req.Key, h.req.Token, func(quorum.Released) { hs.server.running.Done() })
+		hs.server.takers.forget(h.req.Key, h.req.Token)
+		e := Event{What: Released, Key: h.req.Key, Token: h.req.Token, Fence: h.fence, Cause: "the connection of LOCK … HOLD ended"}
+		hs.server.engine.Release(h.req.Key, h.req.Token, auditDone(hs.client, e, isHeld, func(quorum.Released) { hs.server.running.Done() }))
 	}
 }

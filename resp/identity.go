@@ -13,6 +13,8 @@ type identity struct {
 	unknownSince int64 // since when the client has to log in; server clock, ms; 0: it has, or need not
 	db           int
 	name         string
+	libName      string // of CLIENT SETINFO
+	libVersion   string
 	resp3        bool
 
 	last atomic.Pointer[string] // the name of the last command
@@ -86,6 +88,24 @@ func (i *identity) setName(name string, memory *account) (refused Reply) {
 	i.name = strings.Clone(name) // not the whole command with it
 	return nil
 }
+
+// libraryMax bounds what is kept of the name of a client's library, and of its version.
+const libraryMax = 64
+
+// setLibrary notes what CLIENT SETINFO says of the client's library.
+func (i *identity) setLibrary(option, text string) {
+	text = strings.Clone(clip(text, libraryMax))
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if option == "lib-ver" {
+		i.libVersion = text
+	} else {
+		i.libName = text
+	}
+}
+
+// library is the client's library with its version. mu is held.
+func (i *identity) library() string { return strings.TrimSpace(i.libName + " " + i.libVersion) }
 
 // nameSize is what the memory budget counts for a client's name: nothing for one as short as names are.
 func nameSize(name string) int {

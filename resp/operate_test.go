@@ -35,7 +35,7 @@ func TestLockInfoTellsWhatEachMasterSays(t *testing.T) {
 	for _, protocol := range []string{"2", "3"} {
 		want := strings.NewReplacer("NIL", "_", "MAP", "%").Replace
 		if protocol == "2" {
-			want = strings.NewReplacer("NIL", "$-1", "MAP8", "*16", "MAP7", "*14").Replace
+			want = strings.NewReplacer("NIL", "$-1", "MAP8", "*16", "MAP11", "*22").Replace
 		}
 		c.ask("HELLO", protocol)
 		c.ask("DEL", "k")
@@ -45,10 +45,10 @@ func TestLockInfoTellsWhatEachMasterSays(t *testing.T) {
 				t.Errorf("RESP%s: got %q", protocol, got)
 			}
 		}
-		expect("MAP7 state free type none token NIL validity :0 fence NIL waiters :0 masters *3 " +
+		expect("MAP11 state free type none token NIL validity :0 fence NIL waiters :0 client NIL name NIL library NIL user NIL masters *3 " +
 			"MAP8 addr 10.0.0.1:6379 state clean left :0 counts :1 reason  type none token NIL ttl :0")
 		c.ask("SET", "k", "me", "NX", "PX", "30000")
-		expect("MAP7 state held type string token me validity :1 fence NIL waiters :0 masters *3 " +
+		expect("MAP11 state held type string token me validity :1 fence NIL waiters :0 client " + c.LocalAddr().String() + " name NIL library NIL user default masters *3 " +
 			"MAP8 addr 10.0.0.1:6379 state clean left :0 counts :1 reason  type string token me ttl :1")
 		c.ask("LOCK", "fenced"+protocol, "30000")
 		if got := rounded(c.ask("LOCKINFO", "fenced"+protocol)); !strings.Contains(got, " validity :1 fence :1 waiters :0 ") {
@@ -239,7 +239,9 @@ func TestLocksTellsOfALockAllThatIsKnown(t *testing.T) {
 	r := newRig(t, Config{})
 	c, other := r.dial(), r.dial()
 	c.ask("LOCK", "k", "60000", "TOKEN", "me", "HOLD")
-	want := "*6 locks *1 *14 resource k type string token me fence :1 validity :1 waiters :0 client " + c.LocalAddr().String() + " unclear :0 end all"
+	want := "*6 locks *1 *20 resource k type string token me fence :1 validity :1 waiters :0 client " + c.LocalAddr().String() +
+		" name NIL library NIL user default unclear :0 end all"
+	want = strings.ReplaceAll(want, "NIL", "$-1")
 	if got := rounded(other.ask("LOCKS", "MATCH", "k")); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -250,11 +252,12 @@ func TestLocksTellsOfALockAllThatIsKnown(t *testing.T) {
 		t.Errorf("first of all, %q is looked at", got)
 	}
 	_ = c.Close()
-	waitFor(t, "the next does not get it", func() bool { return strings.Contains(other.ask("LOCKS"), "client\r\n$-1\r\n") })
+	waitFor(t, "the next does not get it", func() bool { return strings.Contains(other.ask("LOCKS"), waiter.LocalAddr().String()) })
 	r.engine.mu.Lock()
 	r.engine.keys[quorum.Key{Name: "h"}] = fakeEntry{"hash", "", time.Now().Add(time.Minute)}
 	r.engine.mu.Unlock()
-	if got := rounded(other.ask("LOCKS", "MATCH", "h")); got != "*6 locks *1 *14 resource h type hash token $-1 fence $-1 validity :1 waiters :0 client $-1 unclear :0 end all" {
+	if got := rounded(other.ask("LOCKS", "MATCH", "h")); got != "*6 locks *1 *20 resource h type hash token $-1 fence $-1 validity :1 waiters :0 "+
+		"client $-1 name $-1 library $-1 user $-1 unclear :0 end all" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -312,8 +315,8 @@ func TestLocksGivesMastersOnlyPatternsThatAreCheap(t *testing.T) {
 func TestLockInfoDoesNotSayWhatNobodyKnows(t *testing.T) {
 	for _, state := range []quorum.LockState{quorum.LockUnclear, quorum.LockUnknown} {
 		v := quorum.Viewed{State: state, View: quorum.View{Type: "none"}}
-		want := fmt.Sprintf("*14 state %v type $-1 token $-1 validity $-1 fence $-1 waiters :0 masters *0", state)
-		if got := rounded(string(lockInfo(&v, 0, 0).AppendTo(nil, false))); got != want {
+		want := fmt.Sprintf("*22 state %v type $-1 token $-1 validity $-1 fence $-1 waiters :0 client $-1 name $-1 library $-1 user $-1 masters *0", state)
+		if got := rounded(string(lockInfo(newRig(t, Config{}).server, quorum.Key{}, &v, 0).AppendTo(nil, false))); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -44,6 +44,7 @@ type Server struct {
 
 	journal  journal
 	sessions sessions
+	takers   *takers
 	relief   relief
 	refused  refusals
 
@@ -102,6 +103,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		router: newRouter(&cfg, scripts),
 		voted:  newCache[string, *quorum.Script](votedMax),
 		runID:  randomHex(20), started: time.Now(),
+		takers:    newTakers(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}

@@ -88,12 +88,12 @@ func (ss *sessions) size() int {
 	return len(ss.byID)
 }
 
-// keepers returns the address of each client that keeps a lock with HOLD.
-func (ss *sessions) keepers() map[quorum.Key]string {
-	all := map[quorum.Key]string{}
+// keepers returns the session of each client that keeps a lock with HOLD.
+func (ss *sessions) keepers() map[quorum.Key]*session {
+	all := map[quorum.Key]*session{}
 	for _, s := range ss.all() {
 		for _, key := range s.holds.keys() {
-			all[key] = s.addr()
+			all[key] = s
 		}
 	}
 	return all

@@ -88,6 +88,7 @@ func (w *writer) send(batch *slot) bool {
 		}
 		if sl.out.lock != nil {
 			w.session.holds.regain(sl)
+			w.session.server.takers.given(sl, w.session.id)
 			p.grants = append(p.grants, grant{sl, len(p.buf)})
 		}
 		if len(p.buf) >= flushSize {
@@ -112,6 +113,7 @@ func (w *writer) write(p *page) bool {
 	for _, g := range p.grants {
 		//mutant: what was written in part stays
 		if g.end <= n {
+			w.session.auditGiven(g.slot)
 			g.slot.out.lock = nil // the client's own from here on
 		}
 		g.slot.out.abandon()

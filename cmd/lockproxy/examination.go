@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"lockproxy/cmd/lockproxy/audit"
 	"lockproxy/cmd/lockproxy/cli"
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/quorum/rules"
@@ -67,7 +69,8 @@ func (e *examination) run(l *config.Loaded, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "lockproxy: check: no masters to look at; name them with --masters or --config")
 		return exitUsage
 	}
-	if _, err := dialableNow(l.Config); err != nil {
+	_, err := dialableNow(l.Config)
+	if err = cmp.Or(err, audit.Check(l.Config.AuditLog)); err != nil {
 		fmt.Fprintln(stderr, "lockproxy:", err)
 		return exitUsage
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lockproxy/cmd/lockproxy/admin"
+	"lockproxy/cmd/lockproxy/audit"
 	"lockproxy/cmd/lockproxy/balanced"
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/cmd/lockproxy/console"
@@ -36,7 +37,7 @@ import (
 // once. SIGHUP changes nothing, as with redis-server: it is sent to have settings or a log file opened anew, and must cost no
 // locks. Only a proxy on embedded masters, which somebody tries out, drains when its terminal is closed. Such a proxy serves nobody
 // on other machines: those would take it for one that keeps their locks.
-func serve(l *config.Loaded, _, stderr io.Writer) int {
+func serve(l *config.Loaded, stdout, stderr io.Writer) int {
 	if l.Config.Embedded() && l.Config.Exposed() {
 		fmt.Fprintf(stderr, "lockproxy: no masters are named, and other machines can reach listen %s; name masters with --masters, LOCKPROXY_MASTERS or --config. "+
 			"Embedded ones are for trying out: they forget all locks when lockproxy ends, and serve on 127.0.0.1 only\n", l.Config.Listen)
@@ -54,7 +55,7 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 
 	log, warnings := newLogbook(l.Config, stderr), &console.Warnings{}
 	defer log.Close()
-	p := &process{cfg: l.Config, stderr: log, warnings: warnings, failed: make(chan error, 2)}
+	p := &process{cfg: l.Config, stdout: stdout, stderr: log, warnings: warnings, failed: make(chan error, 2)}
 	p.log = slog.New(warnings.Handler(newLogger(l.Config, log).Handler()))
 	if err := p.start(l.Warnings); err != nil {
 		fmt.Fprintln(log, "lockproxy:", err)
@@ -99,6 +100,7 @@ func isSecond(s, first os.Signal, after time.Duration) bool {
 // A process is a running proxy: what was started, and how each part is stopped.
 type process struct {
 	cfg      *config.Config
+	stdout   io.Writer
 	stderr   io.Writer
 	log      *slog.Logger
 	warnings *console.Warnings // the last lines of log
@@ -111,6 +113,7 @@ type process struct {
 	engine    *quorum.Engine
 	hub       *pubsub.Hub
 	front     *resp.Server
+	audit     *audit.Log // nil: off
 
 	started    func() // clients may be sent here, though perhaps without a quorum
 	beforeStop func()
@@ -127,6 +130,7 @@ func (p *process) start(warnings []string) error {
 		p.startProcessors, // as few as suffice
 		p.startMasters,    // the embedded ones, where none are named
 		p.startEngine,     // Redlock over the masters, and their messages
+		p.startAudit,      // what becomes of locks, where that is to be told
 		p.startFront,      // what Redis clients see
 		p.startAdmin,      // what operators see
 		p.letClientsIn,
@@ -247,6 +251,16 @@ func (p *process) startEngine() error {
 	return nil
 }
 
+func (p *process) startAudit() (err error) {
+	if p.cfg.AuditLog == "" {
+		return nil
+	}
+	if p.audit, err = audit.Open(p.cfg.AuditLog, p.stdout, p.log); err == nil {
+		p.onStop(func(context.Context) { p.audit.Close() })
+	}
+	return err
+}
+
 func (p *process) startFront() error {
 	var up *upstream.Redis
 	if p.cfg.Upstream.Addr != "" {
@@ -257,6 +271,9 @@ func (p *process) startFront() error {
 		p.onStop(func(context.Context) { up.Close() })
 	}
 	cfg := frontConfig(p.cfg, up, p.log)
+	if p.audit != nil {
+		cfg.Audit = p.audit.Told
+	}
 	var err error
 	if cfg.Limits.Clients, err = p.clientsMax(filesMax()); err != nil {
 		return err
@@ -281,7 +298,7 @@ func (p *process) startAdmin() error {
 	p.serves.Go(func() { page.Run(ctx) })
 	s := admin.New(p.engine, p.front, admin.Options{
 		Version: versionText(), Databases: p.cfg.Databases, First: p.cfg.FirstDatabase(),
-		Pprof: p.cfg.Pprof, Hosts: adminHosts(p.cfg), Certificates: shown, Console: page, Logger: p.log,
+		Pprof: p.cfg.Pprof, Hosts: adminHosts(p.cfg), Certificates: shown, Console: page, Logger: p.log, AuditDropped: p.audit.Dropped,
 	})
 	p.serve("admin", func() error { return s.Serve(p.adminDoor) })
 	p.onStop(func(ctx context.Context) { _ = s.Close(ctx) })

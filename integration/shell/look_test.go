@@ -15,6 +15,7 @@ func fill(t *testing.T, p *harness.Proxy) {
 	t.Helper()
 	c := dial(t, p.Addr)
 	for _, request := range [][]string{
+		{"CLIENT", "SETNAME", "filler"}, {"CLIENT", "SETINFO", "LIB-NAME", "redis-py"}, {"CLIENT", "SETINFO", "LIB-VER", "5.0.1"},
 		{"LOCK", "job:7", "600000", "TOKEN", "worker-a"},
 		{"SET", "job:8", "worker-b", "NX", "PX", "600000"},
 		{"EVAL", "redis.call('hset',KEYS[1],ARGV[2],1) redis.call('pexpire',KEYS[1],ARGV[1]) return 1", "1", "hash", "600000", "0"},
@@ -53,12 +54,15 @@ func TestLocksShowsWhoHoldsWhat(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
-	for i, want := range []string{"KEY HOLDER AGE TTL WAITERS FENCE TYPE CLIENT", `"evil\x1b[2J\n" x - 9m59s 0 - string -`, "hash - - 9m59s 0 - hash -",
-		"job:7 worker-a ", "job:8 worker-b - 9m59s 1 - string -"} {
+	for i, want := range []string{"KEY HOLDER AGE TTL WAITERS FENCE TYPE CLIENT NAME USER LIBRARY", `"evil\x1b[2J\n" x - 9m59s 0 - string 127.0.0.1:`, "hash - - 9m59s 0 - hash -",
+		"job:7 worker-a ", "job:8 worker-b - 9m59s 1 - string 127.0.0.1:"} {
 		got := strings.ReplaceAll(lines(out)[i], "10m0s", "9m59s")
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+	if !strings.HasSuffix(lines(out)[4], " filler default redis-py 5.0.1") {
+		t.Errorf("who holds job:8: %q", lines(out)[4])
 	}
 	if strings.Contains(out, "\x1b") {
 		t.Errorf("a name moves the cursor: %q", out)
@@ -223,6 +227,7 @@ func TestCheckOfTheSettingsAloneAsksNobody(t *testing.T) {
 		{"--masters 192.0.2.1:1,192.0.2.2:1,192.0.2.3:1", 0, "The settings can be used: 3 masters, 2 needed. Nobody was asked.\n"},
 		{"--masters 192.0.2.1:1,192.0.2.2:1,192.0.2.3:1 --json", 0, `"needed":2,"ok":true`},
 		{"", 0, "They name no masters: three embedded ones would serve"},
+		{"--audit-log /nowhere/audit.log", 2, "audit_log: stat /nowhere: no such file or directory; make that directory, or name a file elsewhere\n"},
 		{"--masters 192.0.2.1:1 --grace x", 2, `--grace: "x" is no duration`},
 		{"--masters rediss://192.0.2.1:1 --master-tls-ca /nowhere", 2, "/nowhere"},
 		{"--masters 192.0.2.1:1 --wait", 2, "--wait: has no value; write --wait duration\n"},

@@ -51,6 +51,7 @@ type Options struct {
 	Hosts        []string               // further host names that the pages answer to; hosts.go has the rule
 	Certificates map[string]Certificate // by the setting that names its file
 	Console      http.Handler           // the console for browsers; nil: none
+	AuditDropped func() uint64          // how many lines of the audit log were dropped; nil: none
 	Logger       *slog.Logger
 }
 

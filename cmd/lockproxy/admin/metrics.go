@@ -70,6 +70,8 @@ var (
 	descHeld     = desc("held", "Locks that connections hold now, by LOCK … HOLD.")
 	descHeldLost = desc("held_lost_total", "Locks held by connections that could not be extended any more.")
 
+	descAuditDropped = desc("audit_lines_dropped_total", "Lines of audit_log that were dropped, because they could not be written in time.")
+
 	descLinks          = desc("upstream_connections", "Connections to the upstream that clients have of their own now.")
 	descUpstreamDown   = desc("upstream_down", "1 if there is an upstream and it cannot be used.")
 	descForwarded      = desc("upstream_commands_total", "Commands that went to the upstream.")
@@ -145,6 +147,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(descWaiting, float64(front.Waiting))
 	gauge(descHeld, float64(front.Held))
 	counter(descHeldLost, front.HeldLost)
+	if c.options.AuditDropped != nil {
+		counter(descAuditDropped, c.options.AuditDropped())
+	}
 	gauge(descLinks, float64(front.UpstreamLinks))
 	gauge(descUpstreamDown, one(front.UpstreamDown))
 	counter(descForwarded, front.Forwarded)

@@ -70,6 +70,7 @@ type Config struct {
 
 	LogLevel  string
 	LogFormat string
+	AuditLog  string // a path, or stdout; empty: off
 }
 
 // Default returns the configuration of a lockproxy without settings.

@@ -35,6 +35,7 @@ var fileProblems = []struct{ file, want string }{
 	{"# masters: [a, b, c]\n---\n", "FILE: sets nothing; write masters and what else is to be set there, or leave it out"},
 	{`masters: ""`, "FILE:1: masters: is empty; give it a value, or write [] so that three embedded masters serve, for trying out only"},
 	{"masters: [a, b, c]\nusers: ' '", "FILE:2: users: is empty; give it a value, or write [] so that nobody needs to log in"},
+	{"audit_log: audit.log", "FILE:1: audit_log: is no path from the root: \"audit.log\"; write stdout, /var/log/lockproxy/audit.log or the like, or off"},
 	{"scripts: 7", "FILE:1: scripts: script 1 needs its sha1, 40 hex digits"},
 	{"upstream: redis://a\nlock_keys: [*a]", "FILE:2: lock_keys: item 1 is more than a plain value; write it out, without anchors, aliases and tags"},
 	{"masters: " + strings.Repeat("[", 100_000), "FILE:1: nests lists or mappings more than 32 deep; no setting needs that"},

@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"path/filepath"
+	"time"
+)
 
 // A setting is one row of the table. To add a setting, add a row here and a paragraph to config.example.yaml.
 type setting struct {
@@ -108,6 +111,8 @@ var settings = []setting{
 		oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
 	{"log_format", "text", "how it is logged", false,
 		oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
+	{"audit_log", "off", "where a line of JSON goes for each lock that is taken, given back or lost: stdout, or a file", false,
+		scalar("stdout, the path of a file from the root, or off", setAuditLog)},
 }
 
 // lookup returns the setting with this name, or nil.
@@ -127,4 +132,17 @@ func names() []string {
 		all[i] = s.name
 	}
 	return all
+}
+
+// setAuditLog takes off, stdout, or a path. A relative path would be another file with each directory that lockproxy is started in.
+func setAuditLog(c *Config, text string) (problem string) {
+	switch {
+	case text == "" || text == "off":
+		c.AuditLog = ""
+	case text == "stdout" || filepath.IsAbs(text):
+		c.AuditLog = text
+	default:
+		return "is no path from the root: \"" + text + "\"; write stdout, /var/log/lockproxy/audit.log or the like, or off"
+	}
+	return ""
 }

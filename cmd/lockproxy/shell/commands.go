@@ -48,7 +48,7 @@ With several proxies, the lock is extended through whichever answers: a proxy th
 			Usage: []string{"lockproxy locks [PATTERN] [flags]"},
 			Text: `It asks a proxy which locks are held, through whatever proxy they were taken: who holds each lock, since when, for how long still, and how many ` +
 				`clients wait for it at that proxy. PATTERN is one of Redis's, such as 'job:*'. AGE is told by the fence, and only of locks that have one. ` +
-				`CLIENT is the address of a client of that proxy that keeps the lock by HOLD.`,
+				`CLIENT, NAME, USER and LIBRARY are of the client of that proxy that holds the lock, as far as it remembers.`,
 			Flags: newLister().flags(), Operands: []string{"PATTERN"}, Variables: variables, Exits: askExits,
 			Examples: []string{"lockproxy locks", "lockproxy locks 'job:*' --json | jq '.locks[] | select(.waiters > 0)'"},
 		},

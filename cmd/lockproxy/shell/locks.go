@@ -27,7 +27,10 @@ type Lock struct {
 	TTL     int64   `json:"ttl_ms"`
 	Age     *int64  `json:"age_ms"` // since the lock was taken, as its fence tells
 	Waiters int64   `json:"waiters"`
-	Client  *string `json:"client"` // of this proxy, with HOLD
+	Client  *string `json:"client"` // the address of the client, and the next three, where this proxy knows the client
+	Name    *string `json:"name"`
+	Library *string `json:"library"`
+	User    *string `json:"user"`
 }
 
 // Locks is what a proxy tells of all locks.
@@ -137,7 +140,8 @@ func findLocks(proxies *client.Proxies, pattern string, count int) (*Locks, erro
 }
 
 func lockOf(f map[string]any, now time.Time) Lock {
-	l := Lock{Token: optional[string](f["token"]), Fence: optional[int64](f["fence"]), Client: optional[string](f["client"])}
+	l := Lock{Token: optional[string](f["token"]), Fence: optional[int64](f["fence"]), Client: optional[string](f["client"]),
+		Name: optional[string](f["name"]), Library: optional[string](f["library"]), User: optional[string](f["user"])}
 	l.Key, _ = f["resource"].(string)
 	l.Type, _ = f["type"].(string)
 	l.TTL, _ = f["validity"].(int64)
@@ -173,10 +177,10 @@ func (f *Locks) note() string {
 
 func writeLocks(w io.Writer, all []Lock) {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "KEY\tHOLDER\tAGE\tTTL\tWAITERS\tFENCE\tTYPE\tCLIENT")
+	fmt.Fprintln(table, "KEY\tHOLDER\tAGE\tTTL\tWAITERS\tFENCE\tTYPE\tCLIENT\tNAME\tUSER\tLIBRARY")
 	for _, l := range all {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", printable(l.Key), printable(text(l.Token)), age(l.Age), span(l.TTL), l.Waiters,
-			number(l.Fence), l.Type, text(l.Client))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Key), printable(text(l.Token)), age(l.Age), span(l.TTL), l.Waiters,
+			number(l.Fence), l.Type, text(l.Client), printable(text(l.Name)), printable(text(l.User)), printable(text(l.Library)))
 	}
 	_ = table.Flush()
 }

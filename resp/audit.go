@@ -1,0 +1,105 @@
+package resp
+
+import (
+	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
+	"lockproxy/script"
+)
+
+// A Client is who a client is, as lists and logs tell.
+type Client struct {
+	Addr    string
+	Name    string // of CLIENT SETNAME
+	Library string // of CLIENT SETINFO: name and version
+	User    string
+}
+
+// An Event is one thing that became of a lock.
+type Event struct {
+	What   string
+	Key    quorum.Key
+	Token  string // empty if nobody knows it
+	Fence  int64  // 0: there is none, or nobody knows it
+	Cause  string
+	Client Client
+}
+
+// What an Event tells.
+const (
+	Granted  = "granted"  // the reply that grants the lock is written
+	Refused  = "refused"  // a LOCK … WAIT got no lock
+	Released = "released" // by its holder
+	Extended = "extended" // by a command of a client
+	Deleted  = "deleted"  // by DEL or UNLINK, whoever holds it
+	Lost     = "lost"     // a LOCK … HOLD could not be extended
+	Forced   = "forced"   // by FORCEUNLOCK
+)
+
+// client tells who the client is.
+func (s *session) client() Client {
+	i := &s.identity
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return Client{Addr: s.addr(), Name: i.name, Library: i.library(), User: i.user}
+}
+
+// audit tells the audit log, if there is one, of something that the client has done.
+func (s *session) audit(e Event) {
+	if told := s.server.cfg.Audit; told != nil {
+		e.Client = s.client()
+		told(e)
+	}
+}
+
+// auditDone returns done, which takes the outcome of an operation. Where there is an audit log, that is told of the outcome if yes says so.
+func auditDone[T any](s *session, e Event, yes func(T) bool, done func(T)) func(T) {
+	if s.server.cfg.Audit == nil {
+		return done
+	}
+	return func(outcome T) {
+		if yes(outcome) {
+			s.audit(e)
+		}
+		done(outcome)
+	}
+}
+
+func isHeld(r quorum.Released) bool   { return r.Held }
+func isApplied(c quorum.Changed) bool { return c.Applied }
+
+// auditGiven tells of a lock whose reply is written: the client has the lock from here on.
+func (s *session) auditGiven(sl *slot) {
+	o := &sl.out
+	if s.server.cfg.Audit == nil {
+		return
+	}
+	what := Granted
+	if sl.extends || !o.taken || o.held {
+		what = Extended
+	}
+	for _, key := range o.lock.AppendKeys(nil) {
+		s.audit(Event{What: what, Key: key, Token: sl.token, Fence: o.fence})
+	}
+}
+
+// refusalOf says why a LOCK … WAIT got no lock.
+func refusalOf(a quorum.Acquired) string {
+	if a.Err != nil {
+		return a.Err.Error()
+	}
+	return "held by another"
+}
+
+// auditVoted tells of a release by a script that ran by vote, if the script is in the table of families. A reply of 0 that grants says
+// that the holder has an outer hold left.
+func auditVoted(s *session, f *script.Family, req *quorum.RunRequest, r *quorum.Ran) {
+	if s.server.cfg.Audit == nil || f == nil || f.Kind != script.Releases || r.Err != nil || len(req.Keys) == 0 ||
+		!req.Rule.Granted(r.Reply) || r.Reply.Kind == vote.IntValue && r.Reply.Int == 0 {
+		return
+	}
+	what := Released
+	if f.Blind {
+		what = Forced
+	}
+	s.audit(Event{What: what, Key: quorum.Key{DB: req.DB, Name: req.Keys[0]}, Token: req.Rule.Field})
+}

@@ -1,0 +1,82 @@
+package resp
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// takers remember which connection took a lock, or extended a lock last, so that LOCKS and LOCKINFO can name the client. Their memory is
+// fixed, and noting a lock takes no mutex and allocates nothing. Each lock has two places, found by a hash of key and token. A lock whose two
+// places both belong to locks that still last is not remembered.
+type takers struct {
+	seed   maphash.Seed
+	epoch  time.Time // where times begin
+	places [takersMax]taker
+}
+
+// takersMax is how many locks are remembered at most. It is a power of two.
+const takersMax = 1 << 14
+
+// A taker is one place: which connection took which lock.
+type taker struct {
+	who   atomic.Uint64 // the id of the session in the lower takerIDBits, and above them the hash of the lock; 0: nobody
+	until atomic.Int64  // when the validity of the lock ends, in ms since the epoch: until then the place is not given away
+}
+
+// takerIDBits is how many bits of who are a session's id: enough for 2000 connections a second for a year.
+const takerIDBits = 36
+
+func newTakers() *takers { return &takers{seed: maphash.MakeSeed(), epoch: time.Now()} }
+
+// find returns the two places of a lock, and its hash as it stands in who.
+func (t *takers) find(key quorum.Key, token string) (first, second *taker, hash uint64) {
+	h := maphash.String(t.seed, token) ^ bits.RotateLeft64(maphash.String(t.seed, key.Name), 1) ^ uint64(key.DB)<<takerIDBits
+	i := h % takersMax
+	return &t.places[i], &t.places[i^1], h >> takerIDBits << takerIDBits
+}
+
+// given notes a lock whose reply is about to be written. If the write fails, the lock is undone, and nobody asks whose it was. A script
+// by vote has its reply already, and its token is a field of a hash, which no list shows.
+func (t *takers) given(sl *slot, session int64) {
+	if sl.token != "" && sl.out.reply == nil {
+		t.note(sl.key, sl.token, session, sl.out.until, sl.out.ttl)
+	}
+}
+
+// note notes that the session has the lock, whose validity ends at a time that is left away.
+func (t *takers) note(key quorum.Key, token string, session int64, until time.Time, left time.Duration) {
+	first, second, hash := t.find(key, token)
+	end := until.Sub(t.epoch).Milliseconds()
+	for _, p := range [...]*taker{first, second} {
+		if was := p.who.Load(); was == 0 || was>>takerIDBits<<takerIDBits == hash || p.until.Load() < end-left.Milliseconds() {
+			p.until.Store(end)
+			p.who.Store(hash | uint64(session)&(1<<takerIDBits-1))
+			return
+		}
+	}
+}
+
+// forget notes that the lock is being given back.
+func (t *takers) forget(key quorum.Key, token string) {
+	first, second, hash := t.find(key, token)
+	for _, p := range [...]*taker{first, second} {
+		if was := p.who.Load(); was != 0 && was>>takerIDBits<<takerIDBits == hash {
+			p.who.CompareAndSwap(was, 0)
+		}
+	}
+}
+
+// of returns the id of the session that took the lock; 0 if it is not remembered.
+func (t *takers) of(key quorum.Key, token string) int64 {
+	first, second, hash := t.find(key, token)
+	for _, p := range [...]*taker{first, second} {
+		if who := p.who.Load(); who != 0 && who>>takerIDBits<<takerIDBits == hash {
+			return int64(who & (1<<takerIDBits - 1))
+		}
+	}
+	return 0
+}
