@@ -73,12 +73,18 @@ func (s *session) auditGiven(sl *slot) {
 	if s.server.cfg.Audit == nil {
 		return
 	}
-	what := Granted
-	if sl.extends || !o.taken || o.held {
-		what = Extended
+	events := sl.events
+	if events == nil {
+		what := Granted
+		if !o.taken || o.held {
+			what = Extended
+		}
+		for _, key := range o.lock.AppendKeys(nil) {
+			events = append(events, Event{What: what, Key: key, Token: sl.token, Fence: o.fence})
+		}
 	}
-	for _, key := range o.lock.AppendKeys(nil) {
-		s.audit(Event{What: what, Key: key, Token: sl.token, Fence: o.fence})
+	for _, e := range events {
+		s.audit(e)
 	}
 }
 
@@ -90,6 +96,29 @@ func refusalOf(a quorum.Acquired) string {
 	return "held by another"
 }
 
+// votedEvents are what a script by vote comes to if it takes or extends something. They are nil if that is not known from the table of
+// families, and empty if the script does neither, though it sets keys, as Redisson's releases do. Most scripts lock KEYS[1], and have further
+// keys for other things.
+func votedEvents(s *Server, f *script.Family, req *quorum.RunRequest) []Event {
+	if s.cfg.Audit == nil || f == nil {
+		return nil
+	}
+	events, what, names := []Event{}, Granted, req.Keys
+	switch {
+	case f.Kind == script.Extends:
+		what = Extended
+	case f.Kind != script.Takes:
+		return events
+	}
+	if f.Granted != script.GrantKeys && !f.Each {
+		names = names[:min(1, len(names))]
+	}
+	for _, name := range names {
+		events = append(events, Event{What: what, Key: quorum.Key{DB: req.DB, Name: name}, Token: req.Rule.Field})
+	}
+	return events
+}
+
 // auditVoted tells of a release by a script that ran by vote, if the script is in the table of families. A reply of 0 that grants says
 // that the holder has an outer hold left.
 func auditVoted(s *session, f *script.Family, req *quorum.RunRequest, r *quorum.Ran) {
@@ -97,9 +126,9 @@ func auditVoted(s *session, f *script.Family, req *quorum.RunRequest, r *quorum.
 		!req.Rule.Granted(r.Reply) || r.Reply.Kind == vote.IntValue && r.Reply.Int == 0 {
 		return
 	}
-	what := Released
+	e := Event{What: Released, Key: quorum.Key{DB: req.DB, Name: req.Keys[0]}, Token: req.Rule.Field}
 	if f.Blind {
-		what = Forced
+		e.What = Forced
 	}
-	s.audit(Event{What: what, Key: quorum.Key{DB: req.DB, Name: req.Keys[0]}, Token: req.Rule.Field})
+	s.audit(e)
 }

@@ -57,7 +57,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 		return nil
 	}
 	session, db := c.session, c.session.identity.db
-	sl.token, sl.extends = rule.Field, s.Family != nil && s.Family.Kind == script.Extends
+	sl.events = votedEvents(c.server, s.Family, &req)
 	c.engine().Run(req, func(r quorum.Ran) {
 		auditVoted(session, s.Family, &req, &r)
 		for _, name := range r.Replaced {

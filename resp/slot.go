@@ -29,8 +29,8 @@ type slot struct {
 	answer func(*outcome) Reply // makes the reply of the outcome, on the writer's goroutine
 
 	key     quorum.Key
-	token   string       // of the lock that the command takes or extends; empty if it is not known, or is none of a string
-	extends bool         // it is a script that extends a lock
+	token   string       // of the lock that the command takes or extends; empty if it is not known
+	events  []Event      // of a script by vote that is in the table of families: what the audit log is told if the script took something
 	others  []string     // further names, for a command on several keys
 	hold    *hold        // begins when the reply is written; nil unless the command is LOCK … HOLD
 	alien   script.Alien // what a script that is understood answers, if its key holds no string

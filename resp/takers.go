@@ -39,10 +39,9 @@ func (t *takers) find(key quorum.Key, token string) (first, second *taker, hash 
 	return &t.places[i], &t.places[i^1], h >> takerIDBits << takerIDBits
 }
 
-// given notes a lock whose reply is about to be written. If the write fails, the lock is undone, and nobody asks whose it was. A script
-// by vote has its reply already, and its token is a field of a hash, which no list shows.
+// given notes a lock whose reply is about to be written. If the write fails, the lock is undone, and nobody asks whose it was.
 func (t *takers) given(sl *slot, session int64) {
-	if sl.token != "" && sl.out.reply == nil {
+	if sl.token != "" {
 		t.note(sl.key, sl.token, session, sl.out.until, sl.out.ttl)
 	}
 }
