@@ -64,8 +64,7 @@ func auditDone[T any](s *session, e Event, yes func(T) bool, done func(T)) func(
 	}
 }
 
-func isHeld(r quorum.Released) bool   { return r.Held }
-func isApplied(c quorum.Changed) bool { return c.Applied }
+func isHeld(r quorum.Released) bool { return r.Held }
 
 // auditGiven tells of a lock whose reply is written: the client has the lock from here on.
 func (s *session) auditGiven(sl *slot) {
