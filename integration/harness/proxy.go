@@ -119,6 +119,12 @@ func (p *Proxy) Restart() error {
 	return p.Ready(p.quorumAnswers)
 }
 
+// Replace is Restart with another binary.
+func (p *Proxy) Replace(bin string) error {
+	p.bin = bin
+	return p.Restart()
+}
+
 // proxyEnvironment leaves out our own LOCKPROXY_REQUIRE_… and the like: the proxy would read them as settings.
 func proxyEnvironment() []string {
 	env := []string{"GORACE=atexit_sleep_ms=0"} // a race-built proxy would otherwise wait for a second before it ends
