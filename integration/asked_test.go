@@ -51,7 +51,17 @@ type talliedConn struct {
 }
 
 func (c talliedConn) Exec(calls []*masters.Call) error {
-	err := c.Conn.Exec(calls)
+	defer c.tally(calls)
+	return c.Conn.Exec(calls)
+}
+
+func (c talliedConn) Receive(calls []*masters.Call) error {
+	defer c.tally(calls)
+	return c.Conn.Receive(calls)
+}
+
+// tally counts calls that were answered.
+func (c talliedConn) tally(calls []*masters.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, call := range calls {
@@ -66,7 +76,6 @@ func (c talliedConn) Exec(calls []*masters.Call) error {
 			c.keysMost = max(c.keysMost, int(keys))
 		}
 	}
-	return err
 }
 
 func sizeOf(x any) (n int) {

@@ -11,14 +11,22 @@ import (
 
 // A lane's loop gathers a batch, exchanges it with the master, and hands the answers out.
 
-// A batch is what a lane sends together, and what the answers prove. It belongs to the lane's loop.
+// A batch is what a lane sends together, and what the answers prove. It belongs to the lane's loop; while it is under way, its calls
+// belong to the reader of the flight.
 type batch struct {
-	requests []request
-	calls    []*masters.Call
-	words    []any         // of the usual commands; see lay
-	keeps    time.Duration // for how long the longest key lives that the batch may set
-	proof    proof         // at the end
+	requests  []request
+	calls     []*masters.Call
+	first     int           // the place of the first request among the calls
+	words     []any         // of the usual commands; see lay
+	keeps     time.Duration // for how long the longest key lives that the batch may set
+	extension masters.Call  // of the horizon; at the head, if the batch needs one
+	proof     proof         // at the end
+	bytes     int           // of the words, about
+	through   int           // how many of all requests that were ever queued have been in this batch or an earlier one
+	again     int           // how many of the requests were sent before, in vain
 
+	reading     reading // of the master's clock
+	err         error   // the connection broke before the end of the answers
 	unproven    failure // why the votes do not count
 	unkept      failure // why votes for keys that the batch set do not count
 	quarantined string  // why votes that rest on something not being there do not count
@@ -45,15 +53,41 @@ func (b *batch) measure() {
 	}
 }
 
+// size returns how many bytes the words of the batch have, about.
+func (b *batch) size() (n int) {
+	for _, c := range b.calls {
+		for _, word := range c.Args {
+			switch word := word.(type) {
+			case string:
+				n += len(word)
+			case *string:
+				n += len(*word)
+			}
+			n += 8
+		}
+	}
+	return n
+}
+
 func (b *batch) clear() {
 	clear(b.requests)
 	clear(b.calls)
 	clear(b.words)
-	b.words = b.words[:0]
+	b.words, b.err, b.proof.received = b.words[:0], nil, 0
 }
 
-// gather waits for requests, and takes the requests that are still wanted into the batch.
+// begin makes an empty batch the one that is being gathered.
+func (l *lane) begin() {
+	if n := len(l.spare); n > 0 {
+		l.batch, l.spare = l.spare[n-1], l.spare[:n-1]
+		return
+	}
+	l.batch = &batch{}
+}
+
+// gather waits for requests, and takes the requests that are still wanted into a batch.
 func (l *lane) gather(ctx context.Context) bool {
+	l.begin()
 	for !l.collect() {
 		select {
 		case <-l.queue.wake:
@@ -61,9 +95,20 @@ func (l *lane) gather(ctx context.Context) bool {
 			return false
 		}
 	}
-	b, now := &l.batch, l.engine.waited()
+	return l.take()
+}
+
+// collect moves what waits into the batch. If nothing does, the batch is over.
+func (l *lane) collect() bool {
+	l.queue.collect(l.batch)
+	return len(l.batch.requests) > 0
+}
+
+// take keeps the requests in the batch that are still wanted. If there are none, the batch is over.
+func (l *lane) take() bool {
+	b, now := l.batch, l.engine.waited()
 	if l.clock.gather(); l.clock.unsure {
-		b.requests = append(b.requests, &question{Call: masters.Call{Args: heartbeatArgs}, batch: b}) // so that the clock is known afterwards
+		b.requests = append(b.requests, &question{Call: masters.Call{Args: heartbeatArgs}, lane: l}) // so that the clock is known afterwards
 	}
 	n := len(b.requests)
 	b.requests = slices.DeleteFunc(b.requests, func(r request) bool { return !r.take(now) })
@@ -77,12 +122,6 @@ func (l *lane) gather(ctx context.Context) bool {
 	return len(b.requests) > 0
 }
 
-// collect moves what waits into the batch.
-func (l *lane) collect() bool {
-	l.batch.requests = l.queue.collect(l.batch.requests[:0])
-	return len(l.batch.requests) > 0
-}
-
 // takeLate puts the undos that stand for dropped releases at the head of the batch, before what came after the releases.
 func (l *lane) takeLate(now answerTime) {
 	var first []request
@@ -94,57 +133,104 @@ func (l *lane) takeLate(now answerTime) {
 	l.batch.requests = slices.Insert(l.batch.requests, 0, first...)
 }
 
-// exchange writes the batch, reads the replies, and hands each to its request.
+// exchange writes the batch. If the master is near, it also reads the replies, and hands each to its request. If the master is far
+// away, or batches are under way already, the batch is under way, too.
 func (l *lane) exchange() {
-	b := &l.batch
+	b, k := l.batch, l.connection
 	b.measure()
-	b.calls = l.horizon.extend(b.proof.head(b.calls[:0], len(b.requests)), b.keeps)
-	first := len(b.calls)
+	b.extension = l.horizon.extend(b.keeps)
+	b.calls = b.proof.head(b.calls[:0], len(b.requests))
+	if b.extension.Args != nil {
+		b.calls = append(b.calls, &b.extension)
+	}
+	b.first = len(b.calls)
 	for _, r := range b.requests {
 		b.calls = append(b.calls, r.command())
 	}
-	b.calls = b.proof.tail(b.calls, l.connection.restraintArgs)
+	b.calls = b.proof.tail(b.calls, k.restraintArgs)
+	b.reading = l.clock.reading
+	if l.isFar() || !k.flight.isEmpty() {
+		k.flight.write(b)
+		return
+	}
 	b.proof.sent = l.engine.now()
-	err := l.connection.conn.Exec(b.calls)
-	now := l.engine.catchUp()
-	b.proof.received = now
-	l.master.roundTrip.Store(int64(now - b.proof.sent))
-	l.readProof(err)
+	b.err = k.conn.Exec(b.calls)
+	b.proof.received = l.engine.catchUp()
+	l.complete(b)
+}
+
+// complete reads the proof of a batch whose answers have come, and hands the answers out; of the batches under way, the first. If the
+// connection broke, that is the end of those behind it, too.
+func (l *lane) complete(b *batch) {
+	l.turnTo(b)
+	l.master.roundTrip.Store(int64(b.proof.received - b.proof.sent))
+	l.readProof()
 	l.queue.handsOut()
-	cause := ""
-	if err != nil {
-		cause = masters.Describe(err)
-		if l.connection.silent.Load() {
-			cause = "is silent"
-		}
-		l.disconnect(cause) // first, so that no new request comes before the cause is known
+	if b.err != nil {
+		l.lose(b)
+		return
 	}
-	mend := l.handOut(b.calls[first:], now, cause)
-	if mend == nil && l.suspected {
-		mend = l.reassess
+	l.distance.learn(&b.proof)
+	if mend := l.handOut(""); l.mending == nil {
+		l.mending = mend
 	}
-	l.suspected = false
 	l.answered = len(b.requests)
 	l.rest()
-	if mend != nil && l.connection != nil {
-		l.mend(mend)
+	if l.connection.flight.isEmpty() {
+		l.mend()
 	}
 }
 
+// turnTo makes a batch the one that is being handed out.
+func (l *lane) turnTo(b *batch) {
+	//mutant: a batch is judged by the clock as it was when a later one was gathered
+	l.batch, l.clock.reading = b, b.reading
+}
+
+// lose ends the connection, which broke before the end of the batch was answered, and with it all batches that are under way behind
+// the batch: what they may have set is unknown.
+func (l *lane) lose(b *batch) {
+	k, cause := l.connection, masters.Describe(b.err)
+	if k.silent.Load() {
+		cause = "is silent"
+	}
+	l.disconnect(cause) // first, so that no new request comes before the cause is known
+	l.handOut(cause)
+	l.answered = len(b.requests)
+	l.rest()
+	for !k.flight.isEmpty() {
+		l.turnTo(k.flight.take())
+		l.batch.unproven, l.batch.epoch = unanswered, k.epoch
+		//mutant: a broken connection leaves one batch unknown
+		l.handOut(cause)
+		l.rest()
+	}
+	l.mending, l.suspected = nil, false
+}
+
+// unanswered is why votes of a broken connection do not count.
+var unanswered = failure{FailedConnection, "did not answer to the end of the batch"}
+
 // readProof finds out when the batch ran and whether its votes count.
-func (l *lane) readProof(err error) {
-	b := &l.batch
-	b.unproven, b.unkept, b.epoch = failure{}, failure{}, l.connection.epoch
+func (l *lane) readProof() {
+	b, k := l.batch, l.connection
+	b.unproven, b.unkept, b.epoch = failure{}, failure{}, k.epoch
 	b.quarantined = l.recovery.cause()
-	if err != nil {
-		b.unproven = failure{FailedConnection, "did not answer to the end of the batch"}
+	if b.err != nil {
+		b.unproven = unanswered
 		return
 	}
 	if ms, ok := millis(&b.proof.last); ok {
-		l.horizon.learn(&b.proof, ms, l.connection.epoch)
+		l.horizon.learn(&b.extension, &b.proof, ms, k.epoch)
 		l.clock.heard, l.clock.heardAt = ms, b.proof.received
 	}
+	suspected := l.suspected // by an earlier batch
+	//mutant: a batch is vouched for by the proof of a later one
 	b.unproven = l.assessor.vouch(&b.proof, b.keeps)
+	//mutant: a batch counts that was under way when its master became suspect
+	if suspected && b.unproven.none() {
+		b.unproven = failure{FailedForgot, "is being assessed anew"}
+	}
 	b.unkept = l.unkeptCause()
 	if !b.unproven.none() || !b.unkept.none() {
 		l.master.dropped.Add(1)
@@ -153,11 +239,11 @@ func (l *lane) readProof(err error) {
 
 // unkeptCause returns why the keys that the batch set do not count, if they do not although the rest of the batch does.
 func (l *lane) unkeptCause() failure {
-	switch b := &l.batch; {
+	switch b := l.batch; {
 	case b.keeps == 0:
 		return failure{}
 	case !l.horizon.covers(b.keeps):
-		return l.withheld(FailedHorizon, "has no horizon", &l.horizon.extension, b.proof.received)
+		return l.withheld(FailedHorizon, "has no horizon", &b.extension, b.proof.received)
 	case l.clock.misjudged():
 		return failure{FailedClock, "answered too late, compared with before, to tell when what was set expires"}
 	}
@@ -165,15 +251,17 @@ func (l *lane) unkeptCause() failure {
 }
 
 // handOut gives each request its answer, and returns what the answers ask to be done about the connection.
-func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend func(*connection) error) {
-	for i, r := range l.batch.requests {
-		c := calls[i]
+func (l *lane) handOut(cause string) (mend func(*connection) error) {
+	b := l.batch
+	now := b.proof.received
+	for i, r := range b.requests {
+		c := b.calls[b.first+i]
 		if !c.Answered {
 			r.lost(cause)
 			continue
 		}
-		if c.Err != nil {
-			switch code, _, _ := strings.Cut(c.Err.Error(), " "); code {
+		if err := c.Err; err != nil {
+			switch code, _, _ := strings.Cut(err.Error(), " "); code {
 			case "NOSCRIPT": // the script cache was flushed: a script that is not sent again has failed, the next finds the scripts
 				mend = (*connection).loadScripts
 				//mutant: a script that was forgotten is not sent again
@@ -181,7 +269,8 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 					continue
 				}
 			case "READONLY", "NOAUTH", "MASTERDOWN": // the server is no longer as in the handshake: shake hands again
-				mend = func(*connection) error { return c.Err }
+				mend = func(*connection) error { return err }
+				l.suspect()
 			}
 		}
 		r.reply(now)
@@ -189,17 +278,33 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 	return mend
 }
 
-// mend does to the connection what answers asked for, or gives the connection up. The lane is busy meanwhile, so that silence ends this too.
-func (l *lane) mend(f func(*connection) error) {
-	l.queue.runs()
-	if err := f(l.connection); err != nil {
+// mend does to the connection what answers have asked for, and assesses the master anew if it is suspect; or gives the connection up.
+// It is called when no batch is under way.
+func (l *lane) mend() {
+	mend, suspected := l.mending, l.suspected
+	if l.mending, l.suspected = nil, false; mend == nil && suspected {
+		mend = l.reassess
+	}
+	if mend == nil {
+		return
+	}
+	l.queue.runs() // silence ends this, too
+	if err := mend(l.connection); err != nil {
 		l.disconnect(masters.Describe(err))
 	}
-	l.rest()
+	l.queue.rests()
 }
 
-// rest ends a batch.
+// rest ends the batch.
 func (l *lane) rest() {
-	l.batch.clear()
-	l.ledger.settle(l.queue.rest())
+	b := l.batch
+	done := l.queue.over(b)
+	if k := l.connection; k == nil || k.flight.isEmpty() {
+		l.queue.rests()
+	} else if b.proof.received > 0 {
+		l.queue.goesOn()
+	}
+	l.ledger.settle(done)
+	b.clear()
+	l.spare = append(l.spare, b)
 }

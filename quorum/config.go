@@ -25,6 +25,8 @@ type Config struct {
 	// MasterDeadAfter is how long a master's answer may be due before its connection is given up, and how long connecting
 	// may take. Default 5 s.
 	MasterDeadAfter time.Duration
+	// FarAway is the round trip to a master from which on a batch is written while earlier ones are under way. Default 800 µs.
+	FarAway time.Duration
 	// QueueMax is how many commands may wait for one lane; a vote beyond it fails at once. Default 65,536.
 	QueueMax int
 	// Databases is how many logical databases there are, at most 1024. Default 16.
@@ -56,6 +58,7 @@ func (c Config) withDefaults() Config {
 	c.Grace = cmp.Or(c.Grace, 50*time.Millisecond)
 	c.TTLMax = cmp.Or(c.TTLMax, time.Hour)
 	c.MasterDeadAfter = cmp.Or(c.MasterDeadAfter, 5*time.Second)
+	c.FarAway = cmp.Or(c.FarAway, 800*time.Microsecond)
 	c.QueueMax = cmp.Or(c.QueueMax, 1<<16)
 	c.Databases = cmp.Or(c.Databases, 16)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))

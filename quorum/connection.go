@@ -14,6 +14,7 @@ import (
 // A connection is one of a lane, and the facts that its handshake learnt.
 type connection struct {
 	conn     masters.Conn
+	flight   flight // the batches under way
 	unwatch  func() // ends the watch over the engine's context
 	clientID int64  // 0 if the master does not tell
 	info     masters.Info
@@ -68,7 +69,7 @@ func (d *dialer) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &connection{conn: conn}
+	next := &connection{conn: conn, flight: flight{engine: d.engine, conn: conn}}
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	next.unwatch = func() {
 		d.engine.servers.forget(next)
@@ -128,7 +129,7 @@ func (d *dialer) handshake(k *connection) error {
 	return nil
 }
 
-func (d *dialer) meetClock(k *connection) error { return d.clock.meet(k.conn) }
+func (d *dialer) meetClock(k *connection) error { return d.clock.meet(k) }
 
 func (d *dialer) assess(k *connection) error { return d.assessor.assess(k, d.last) }
 
@@ -152,6 +153,7 @@ func (k *connection) loadScripts() error {
 func (k *connection) close() {
 	k.unwatch()
 	_ = k.conn.Close()
+	k.flight.end()
 }
 
 // disconnect gives up the connection. Requests that wait fail at once; undos wait for the next connection.

@@ -20,9 +20,9 @@
 //	package rules                    the rules, pure
 //	round.go, entry.go, failure.go   how a command travels to N masters, and its answers come back as votes
 //	lane.go, batch.go, linger.go,    a lane: its loop, and its batches; what waits; its connections
-//	queue.go, connection.go,
-//	master.go, databases.go,
-//	sweeper.go
+//	flight.go, queue.go,
+//	connection.go, master.go,
+//	databases.go, sweeper.go
 //	clock.go, suspend_*.go           what time it is for the engine, and how long masters have had to answer
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	ledger.go, release_late.go

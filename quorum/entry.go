@@ -153,7 +153,7 @@ func failed(cause string) ballot { return ballot{vote: rules.Failed, cause: caus
 
 // voidCause returns why a ballot does not count, if so.
 func (en *entry) voidCause(b ballot) failure {
-	switch in := &en.lane.batch; {
+	switch in := en.lane.batch; {
 	case !in.unproven.none():
 		return in.unproven
 	case !in.unkept.none() && en.round.keeps > 0:

@@ -563,7 +563,7 @@ func TestATTLThatIsKeptCountsUntilTheBatchIsGathered(t *testing.T) {
 		round: round{engine: e, program: luaEdit}, looked: &readRound{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},
 		keys: []*edited{k},
 	}
-	d.compose(&entry{lane: &lane{clock: laneClock{gathered: 3 * time.Second}}}, 1_000_000)
+	d.compose(&entry{lane: &lane{clock: laneClock{reading: reading{gathered: 3 * time.Second}}}}, 1_000_000)
 	if got := k.ends[0]; got != 1_008_000 {
 		t.Errorf("it ends at %d", got)
 	}

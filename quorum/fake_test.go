@@ -95,6 +95,16 @@ type fakeConn struct {
 	once   sync.Once
 	closed chan struct{}
 	killed bool // guarded by fake.mu: what is still buffered never runs
+
+	sent  []*fakeBatch  // not received
+	order chan struct{} // closed when the batch sent last has been run
+}
+
+// A fakeBatch is what was sent at once. What runs are copies: a caller that gave up must not see a reply.
+type fakeBatch struct {
+	copies []*masters.Call
+	done   chan bool
+	due    time.Time
 }
 
 func (c *fakeConn) Close() error {
@@ -103,26 +113,54 @@ func (c *fakeConn) Close() error {
 }
 
 func (c *fakeConn) Exec(calls []*masters.Call) error {
-	f := c.fake
-	// What runs is a copy: a caller that gave up must not see a reply.
-	copies := make([]*masters.Call, len(calls))
-	for i, call := range calls {
-		copies[i] = &masters.Call{Args: plain(call.Args)}
+	if err := c.Send(calls); err != nil {
+		return err
 	}
-	done := make(chan bool, 1)
-	go func() { done <- c.serve(copies) }()
+	return c.Receive(calls)
+}
+
+func (c *fakeConn) Send(calls []*masters.Call) error {
+	b := &fakeBatch{copies: make([]*masters.Call, len(calls)), done: make(chan bool, 1)}
+	for i, call := range calls {
+		b.copies[i] = &masters.Call{Args: plain(call.Args)}
+	}
+	before, now := c.order, make(chan struct{})
+	c.order = now
+	arrived := time.Now().Add(c.fake.delay())
+	go func() {
+		time.Sleep(time.Until(arrived))
+		if before != nil {
+			<-before
+		}
+		ok := c.serve(b.copies)
+		b.due = time.Now().Add(c.fake.delay())
+		b.done <- ok
+		close(now)
+	}()
+	c.fake.mu.Lock()
+	defer c.fake.mu.Unlock()
+	c.sent = append(c.sent, b)
+	return nil
+}
+
+func (c *fakeConn) Receive(calls []*masters.Call) error {
+	f := c.fake
+	f.mu.Lock()
+	b := c.sent[0]
+	c.sent = c.sent[1:]
+	f.mu.Unlock()
 	select {
-	case ok := <-done:
+	case ok := <-b.done:
 		if !ok {
 			return io.EOF
 		}
 		select {
 		case <-c.closed:
 			return io.EOF
-		case <-time.After(f.delay()):
+		case <-time.After(time.Until(b.due)):
 		}
 		for i := range calls {
-			*calls[i] = *copies[i]
+			calls[i].Answered, calls[i].Reply, calls[i].Err = b.copies[i].Answered, b.copies[i].Reply, b.copies[i].Err
 		}
 		return nil
 	case <-c.closed:
@@ -133,7 +171,6 @@ func (c *fakeConn) Exec(calls []*masters.Call) error {
 // serve runs the batch when it has arrived and the master is not stalled.
 func (c *fakeConn) serve(calls []*masters.Call) bool {
 	f := c.fake
-	time.Sleep(f.delay())
 	for {
 		f.mu.Lock()
 		stalled := f.stalled

@@ -20,38 +20,36 @@ const (
 
 // A horizon is a lane's knowledge of its master's horizon. It belongs to the lane's loop.
 type horizon struct {
-	clock     *laneClock
-	until     int64        // the horizon lasts at least so long, ms of the master's clock; 0 if nothing is known in this epoch
-	ends      ends         // the knowledge over all connections
-	extension masters.Call // at the head of the batch, if the batch needs it
+	clock *laneClock
+	until int64 // the horizon lasts at least so long, ms of the master's clock; 0 if nothing is known in this epoch
+	ends  ends  // the knowledge over all connections
 }
 
-// extend appends the extension to calls, which begin a batch, if the extension is needed. keeps is for how long the longest key lives
-// that the batch may set.
-func (h *horizon) extend(calls []*masters.Call, keeps time.Duration) []*masters.Call {
-	h.extension = masters.Call{}
+// extend returns the command that is to stand at the head of a batch; its Args are nil if none is needed. keeps is for how long the
+// longest key lives that the batch may set.
+func (h *horizon) extend(keeps time.Duration) (extension masters.Call) {
 	if keeps == 0 {
-		return calls
+		return extension
 	}
 	// The batch may take as long as a vote may take, and the clock may run fast.
 	since := h.clock.now - h.clock.heard + h.clock.engine.cfg.InstanceTimeout.Milliseconds()
 	need := keeps.Milliseconds() + since
 	if h.clock.heard+need <= h.until {
-		return calls
+		return extension
 	}
 	ms := need + max(need/headRoom, leastHeadRoom.Milliseconds())
-	h.extension = masters.Call{Args: luaHorizon.whole([]string{horizonKey}, ms)}
-	return append(calls, &h.extension)
+	extension.Args = luaHorizon.whole([]string{horizonKey}, ms)
+	return extension
 }
 
 // learn takes the answer to the extension: the horizon's remaining TTL, ms. The answer was true at some moment after the end of the
 // batch before, and after this batch was sent. Of these two lower bounds, by the master's clock, the smaller one is used: the
 // clock may have been set back since the batch before. shows is the clock at the end of this batch.
-func (h *horizon) learn(p *proof, shows, epoch int64) {
-	if h.extension.Args == nil {
+func (h *horizon) learn(extension *masters.Call, p *proof, shows, epoch int64) {
+	if extension.Args == nil {
 		return
 	}
-	if ms, ok := h.extension.Reply.(int64); ok {
+	if ms, ok := extension.Reply.(int64); ok {
 		sent := shows - (p.received - p.sent).Milliseconds() - 1
 		//mutant: a horizon is known by a clock that was set back since
 		h.until = min(h.clock.heard, sent) + ms

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -11,7 +12,8 @@ import (
 // (rule 2), in the order in which they were pushed.
 //
 // A lane gathers the requests that wait, writes them in one batch, reads the replies, and gathers again, after a moment for the
-// clients that were answered to ask again; so batches grow with load. A late master loses votes, not its connection (rule 3): only an
+// clients that were answered to ask again; so batches grow with load. To a master far away a lane writes the next batch while
+// replies are under way; see flight. A late master loses votes, not its connection (rule 3): only an
 // I/O error or silence ends a connection.
 //
 // Operations push requests and undos to the queue, note in the ledger what the master owes, and choose by the clock when keys
@@ -28,13 +30,16 @@ type lane struct {
 	horizon  horizon
 	assessor assessor
 	dialer   dialer
-	batch    batch
+	distance distance
+	batch    *batch   // the one that is being gathered, or handed out
+	spare    []*batch // to be used again
 
-	connection *connection  // nil if there is none
-	told       masters.Told // what the log was told of lost connections
-	suspected  bool         // the master is to be assessed again
-	answered   int          // requests in the batch before
-	expected   int          // requests in the next batch; see linger
+	connection *connection             // nil if there is none
+	told       masters.Told            // what the log was told of lost connections
+	suspected  bool                    // the master is to be assessed again, and until then its votes do not count
+	mending    func(*connection) error // what answers ask to be done about the connection; nil if nothing
+	answered   int                     // requests in the batch before
+	expected   int                     // requests in the next batch; see linger
 	lingering  *time.Timer
 }
 
@@ -53,7 +58,7 @@ type request interface {
 
 func newLane(e *Engine, m *master, db int, r roster) *lane {
 	t := target{engine: e, master: m, db: db}
-	l := &lane{target: t, queue: newLaneQueue(e, m), lingering: time.NewTimer(0)}
+	l := &lane{target: t, queue: newLaneQueue(e, m), batch: &batch{}, lingering: time.NewTimer(0)}
 	l.ledger.lane = l
 	l.clock.target, l.clock.queue = t, &l.queue
 	l.horizon.clock = &l.clock
@@ -69,7 +74,7 @@ func newLane(e *Engine, m *master, db int, r roster) *lane {
 // run is the lane's loop. It ends when ctx does.
 func (l *lane) run(ctx context.Context) {
 	failures := 0
-	for ctx.Err() == nil {
+	for ctx.Err() == nil || l.connection != nil && !l.connection.flight.isEmpty() {
 		if l.connection == nil {
 			if l.connect(ctx) {
 				failures = 0
@@ -77,6 +82,10 @@ func (l *lane) run(ctx context.Context) {
 			}
 			failures++
 			l.dialer.pause(ctx, failures)
+			continue
+		}
+		if !l.connection.flight.isEmpty() {
+			l.proceed()
 			continue
 		}
 		l.linger()
@@ -89,6 +98,50 @@ func (l *lane) run(ctx context.Context) {
 		l.master.disconnected()
 	}
 	l.close()
+}
+
+// isFar says that the master is so far away that a batch is to be written behind others. Near masters answer so soon that a larger
+// batch, which costs less, is better.
+func (l *lane) isFar() bool { return l.distance.trip >= l.engine.cfg.FarAway }
+
+// proceed takes the next step while batches are under way: it hands out the first batch if that is answered, writes the next batch
+// if that may be written, or waits for either.
+func (l *lane) proceed() {
+	f := &l.connection.flight
+	if f.hasAnswer() {
+		l.complete(f.take())
+		return
+	}
+	var due <-chan time.Time
+	var wake <-chan struct{}
+	wait, may := f.wait(l.engine.now(), l.distance.trip)
+	switch {
+	case !may || l.suspected || l.mending != nil: // else the master would never be assessed under load
+	case wait > 0:
+		l.lingering.Reset(wait)
+		due = l.lingering.C
+	case l.queue.awaitNext():
+		l.follow()
+		return
+	default:
+		wake = l.queue.wake
+	}
+	select {
+	case <-f.done:
+		f.read++
+	case <-due:
+	case <-wake:
+	}
+	l.lingering.Stop()
+}
+
+// follow writes what waits behind the batches under way.
+func (l *lane) follow() {
+	runtime.Gosched() // for others that have just been answered, and ask again
+	l.begin()
+	if l.collect() && l.take() {
+		l.exchange()
+	}
 }
 
 // nudge makes the master say something, so that a broken connection is found before a command is lost on it, and a setting that
@@ -111,7 +164,7 @@ func (l *lane) heartbeat() { l.ask(heartbeatArgs, nil) }
 
 // ask puts a question to the master, as examiner has it.
 func (l *lane) ask(command []any, answer func(reply any)) {
-	l.queue.push(&question{Call: masters.Call{Args: command}, batch: &l.batch, answer: answer}, l.engine.waited())
+	l.queue.push(&question{Call: masters.Call{Args: command}, lane: l, answer: answer}, l.engine.waited())
 }
 
 // suspect has the master assessed again, as examiner has it.

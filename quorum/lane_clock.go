@@ -26,7 +26,11 @@ type laneClock struct {
 	tellsExpiry bool     // the master tells exactly when a key expires
 	expiries    expiries // the instants that were chosen
 
-	// What is known since the batch was gathered.
+	reading
+}
+
+// A reading is what is known of the clock since a batch was gathered. The batch keeps it until its answers are handed out.
+type reading struct {
 	gathered   instant
 	generation int64         // of the master's watch when the batch was gathered
 	now        int64         // the latest that the clock may have shown then, ms
@@ -42,9 +46,9 @@ const narrowings = 3
 
 // meet asks for the time over a new connection: the first batch needs the time, and the answer shows how far the clock was set
 // since the connection before.
-func (c *laneClock) meet(conn masters.Conn) error {
+func (c *laneClock) meet(k *connection) error {
 	for range 1 + narrowings {
-		doubt, err := c.ask(conn)
+		doubt, err := c.ask(k.conn)
 		if _, known := c.master.watch.early(0, 0); err != nil || doubt == "" && known {
 			return err
 		}
@@ -96,7 +100,7 @@ func (c *laneClock) width() int64 { return c.kept - c.earliest(c.gathered) }
 
 // observe compares the clock with ours, by the proof of a batch, and returns why the clock is not to be trusted, if so. keeps is
 // for how long the longest key lives that the batch may have set.
-func (c *laneClock) observe(conn masters.Conn, p *proof, keeps time.Duration) failure {
+func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failure {
 	if !p.long {
 		p.first = p.last
 	}
@@ -122,8 +126,9 @@ func (c *laneClock) observe(conn masters.Conn, p *proof, keeps time.Duration) fa
 		if took := p.received - p.sent; took <= c.engine.cfg.InstanceTimeout { // else the slow answer is the cause
 			c.queue.retriesClock(fmt.Sprintf("answers too unevenly (%v) to tell its clock", took.Round(time.Millisecond)))
 		}
+		k.flight.drain() // first, so that the answer is as quick as can be
 		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: c.engine.catchUp()}
-		if conn.Exec([]*masters.Call{&again.first}) != nil {
+		if k.conn.Exec([]*masters.Call{&again.first}) != nil {
 			return failure{FailedConnection, "connection lost"} // the next batch will find that out
 		}
 		again.last, again.received = again.first, c.engine.catchUp()

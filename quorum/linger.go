@@ -15,7 +15,7 @@ const (
 // costs less, here and on the masters. linger expects as many requests as lately, and fewer each time that they do not come.
 func (l *lane) linger() {
 	l.expected = max(l.answered, l.expected*3/4)
-	if l.answered <= fewRequests {
+	if l.answered <= fewRequests || l.isFar() { // who comes later goes in the next batch, at once
 		return
 	}
 	runtime.Gosched()

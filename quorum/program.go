@@ -77,6 +77,12 @@ func (l *lane) sendAgain(i int) bool {
 	if slices.ContainsFunc(l.batch.requests[i+1:], en.overtakenBy) {
 		return false
 	}
+	for _, later := range l.connection.flight.batches {
+		//mutant: what is sent again follows a batch that has overtaken it
+		if slices.ContainsFunc(later.requests, en.mayBeOvertakenBy) {
+			return false
+		}
+	}
 	en.round.mu.Lock()
 	en.Call = masters.Call{Args: written(en.Args, p.text)}
 	en.fate = waiting
@@ -91,7 +97,13 @@ func (l *lane) sendAgain(i int) bool {
 // Of a client's script nobody knows what its token is: there the key is enough.
 func (en *entry) overtakenBy(r request) bool {
 	later, ok := r.(*entry)
-	if !ok || isNoScript(later.Err) || en.round.operation.reads() || later.round.operation.reads() {
+	return ok && !isNoScript(later.Err) && en.mayBeOvertakenBy(later)
+}
+
+// mayBeOvertakenBy is overtakenBy for a request that perhaps was not answered yet.
+func (en *entry) mayBeOvertakenBy(r request) bool {
+	later, ok := r.(*entry)
+	if !ok || en.round.operation.reads() || later.round.operation.reads() {
 		return false
 	}
 	n := 3 + en.Args[2].(int64)

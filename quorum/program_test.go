@@ -25,7 +25,7 @@ func TestAnAcquireSurvivesAFlushedScriptCache(t *testing.T) {
 
 // A script that a master has forgotten is sent again, as a whole: before what came after it.
 func TestNoReleaseOvertakesAScriptThatIsSentAgain(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
+	inWorldWith(t, 3, oneByOne, func(w *world) {
 		s, other := NewScript("return 1"), NewScript("return 2")
 		for _, f := range w.fakes {
 			took := []any{":1;", "0"}

@@ -21,15 +21,17 @@ type laneQueue struct {
 	postponed []*undo // until the next heartbeat
 	requests  []request
 	pushed    int  // how many requests were ever queued, each counted once
-	repeated  int  // how many requests at the head are of the batch that is being handed out; see pushAgain
+	repeated  int  // how many requests at the head were sent before, in vain; see pushAgain
+	again     int  // these, and those of them that are in a batch
 	enough    int  // how many requests wake an idle loop
+	follows   bool // the loop would write a batch behind the batches under way
 	gathering bool // requests are pushed together; see together
 	closed    bool
 
 	down           string      // why there is no connection, once the cause is known
 	current        *connection // the latest connection, so that silence can end it
-	batchSince     answerTime  // when the running batch was gathered; idle if none runs
-	handing        bool        // the running batch has been answered and is being handed out
+	batchSince     answerTime  // since when the master's next answer is due: the first batch was gathered, or the one before answered; or idle
+	handing        bool        // the first batch has been answered and is being handed out
 	clockRetry     string      // why the running batch's answer was too slow to tell the time by, if TIME was sent again
 	clockRetriedAt answerTime  // when TIME was sent again
 }
@@ -55,7 +57,7 @@ func (q *laneQueue) push(r request, now answerTime) failure {
 	}
 	q.requests = append(q.requests, r)
 	q.pushed++
-	if q.batchSince == idle && !q.gathering && len(q.requests) >= q.enough { // else the loop comes by itself
+	if (q.batchSince == idle || q.follows) && !q.gathering && len(q.requests) >= q.enough { // else the loop comes by itself
 		q.signal()
 	}
 	return failure{}
@@ -98,8 +100,8 @@ func (q *laneQueue) lateness() failure {
 	return q.late(q.engine.waited(), q.engine.lateCause)
 }
 
-// pushAgain queues a request of the batch that is being handed out before all others, but after those of the batch that pushAgain
-// has queued already. These requests had their place in the queue, so queue_max is no matter. Without a connection pushAgain
+// pushAgain queues a request of the batch that is being handed out before all others, but after those that pushAgain has queued
+// already. These requests had their place in the queue, so queue_max is no matter. Without a connection pushAgain
 // returns the cause.
 func (q *laneQueue) pushAgain(r request) string {
 	q.mu.Lock()
@@ -110,6 +112,7 @@ func (q *laneQueue) pushAgain(r request) string {
 	//mutant: what is sent again goes last
 	q.requests = slices.Insert(q.requests, q.repeated, r)
 	q.repeated++
+	q.again++
 	return ""
 }
 
@@ -159,7 +162,7 @@ func (q *laneQueue) together(f func()) {
 	f()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.gathering = false; q.batchSince == idle && len(q.requests) > 0 {
+	if q.gathering = false; (q.batchSince == idle || q.follows) && len(q.requests) > 0 {
 		q.signal()
 	}
 }
@@ -180,22 +183,34 @@ func (q *laneQueue) await(enough int) bool {
 	return len(q.requests) >= enough || len(q.undos) > 0 || q.closed
 }
 
-// collect moves what waits to the end of an empty batch, which runs from now on unless it stays empty.
-func (q *laneQueue) collect(batch []request) []request {
+// awaitNext says whether a request or undo waits, for a batch behind others. If not, the loop is woken when one comes.
+func (q *laneQueue) awaitNext() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.enough, q.follows = 1, true
+	return len(q.requests) > 0 || len(q.undos) > 0
+}
+
+// collect moves what waits to an empty batch, which runs from now on unless it stays empty.
+func (q *laneQueue) collect(b *batch) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	b.requests = b.requests[:0]
 	n := min(len(q.undos), batchMax)
 	for _, u := range q.undos[:n] {
-		batch = append(batch, u)
+		b.requests = append(b.requests, u)
 	}
 	q.undos = slices.Delete(q.undos, 0, n)
 	n = min(len(q.requests), batchMax-n)
-	batch = append(batch, q.requests[:n]...)
+	b.requests = append(b.requests, q.requests[:n]...)
 	q.requests = slices.Delete(q.requests, 0, n)
-	if len(batch) > 0 {
+	b.again = min(n, q.repeated)
+	q.repeated -= b.again
+	b.through = q.pushed - len(q.requests)
+	q.follows = false
+	if len(b.requests) > 0 && q.batchSince == idle {
 		q.batchSince = q.engine.waited()
 	}
-	return batch
 }
 
 // takeUndos takes all undos out.
@@ -228,12 +243,31 @@ func (q *laneQueue) handsOut() {
 	q.handing = true
 }
 
-// rest notes that no batch runs, and returns how many of all requests that were ever queued have been in a batch.
-func (q *laneQueue) rest() (done int) {
+// rests notes that no batch is under way.
+func (q *laneQueue) rests() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.batchSince, q.clockRetry, q.handing, q.repeated = idle, "", false, 0
-	return q.pushed - len(q.requests)
+	q.batchSince, q.clockRetry, q.handing = idle, "", false
+}
+
+// goesOn notes that a batch has been handed out while others are under way: the next answer is due from now on. A batch that has
+// waited behind a stalled one is not late for that; nor does a batch that is written behind it make a stalled one less late.
+func (q *laneQueue) goesOn() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	//mutant: a batch is late by the time that it waited behind another
+	q.batchSince, q.clockRetry, q.handing = q.engine.waited(), "", false
+}
+
+// over notes that a batch is over, and returns how many of all requests that were ever queued are. While one is to be sent again,
+// nothing is told of those behind it.
+func (q *laneQueue) over(b *batch) (done int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.again -= b.again; q.again > 0 {
+		return 0
+	}
+	return b.through
 }
 
 // progress returns how many requests were ever queued, and says whether any of them waits or is in flight.
@@ -257,7 +291,8 @@ func (q *laneQueue) disconnected(cause string) []request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	failed := q.requests
-	q.down, q.requests = cause, nil
+	q.again -= q.repeated
+	q.down, q.requests, q.repeated = cause, nil, 0
 	return failed
 }
 

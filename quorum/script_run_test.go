@@ -19,7 +19,7 @@ func TestAPlaceInAQueueIsTakenOnEveryMaster(t *testing.T) {
 		"nothing":            {[]any{":5000;", ""}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, 3, func(w *world) {
+			inWorldWith(t, 3, oneByOne, func(w *world) {
 				s := NewScript("return 1")
 				for _, f := range w.fakes {
 					f.vote(map[string]any{s.wrapped.text: test.refusal})

@@ -59,7 +59,7 @@ func (a *assessor) vouch(p *proof, keeps time.Duration) failure {
 		a.epochs.shown = marks.roster
 		a.epochs.roster.learn(marks.roster)
 	}
-	jumped := a.clock.observe(k.conn, p, keeps)
+	jumped := a.clock.observe(k, p, keeps)
 	jumps, jump := a.master.watch.confirmed()
 	//mutant: a mark that was met early stays as it is
 	if marks.quarantine != k.marks.quarantine || k.early && a.epochs.heardOthers() {

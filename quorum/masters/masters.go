@@ -11,21 +11,25 @@ type Master interface {
 	Dial(ctx context.Context, db int) (Conn, error)
 }
 
-// A Conn is one connection. Commands run in the order of their Exec, and within an Exec in the order given. Only one
-// goroutine at a time may use a Conn, except for Close.
+// A Conn is one connection. Commands run in the order of their Send, and within a Send in the order given. One goroutine
+// may send while another receives; only one at a time may do either. Close may be called at any time.
 type Conn interface {
-	// Exec sends all calls in one write and reads all replies. Exec sets Answered, and Reply or Err, of each answered
-	// call. After an error the connection is of no more use. Then a call that is not Answered may have run, may run
-	// later while the master still holds its bytes, or may never run. Exec waits until Close for a master that does not
-	// answer.
+	// Send writes all calls in one write, and waits for no reply. After an error the connection is of no more use.
+	Send(calls []*Call) error
+	// Receive reads the replies to the calls of the earliest Send that has not been received. Receive sets Answered, and
+	// Reply or Err, of each answered call. After an error the connection is of no more use. Then a call that is not
+	// Answered may have run, may run later while the master still holds its bytes, or may never run. Receive waits until
+	// Close for a master that does not answer.
+	Receive(calls []*Call) error
+	// Exec sends all calls and receives their replies. No earlier Send may be without its Receive.
 	Exec(calls []*Call) error
-	// Close ends the connection and a running Exec. A command already sent may still run on the master.
+	// Close ends the connection, and a running Send or Receive. A command already sent may still run on the master.
 	Close() error
 }
 
-// A Call is one command and, after Exec, its reply.
+// A Call is one command and, after Receive, its reply.
 type Call struct {
-	Args []any // strings, int64s and pointers to them; Exec only reads Args, so calls may share them
+	Args []any // strings, int64s and pointers to them; Send only reads Args, so calls may share them
 
 	Answered bool
 	Reply    any   // nil, int64, string or []any

@@ -192,9 +192,13 @@ type redisConn struct {
 	wire *wire
 }
 
+func (c *redisConn) Send(calls []*Call) error { return c.wire.send(calls) }
+
+func (c *redisConn) Receive(calls []*Call) error { return c.wire.receive(calls) }
+
 func (c *redisConn) Exec(calls []*Call) error { return c.wire.exec(calls) }
 
-// Close may be called while Exec runs, and ends Exec.
+// Close may be called while Send or Receive runs, and ends both.
 func (c *redisConn) Close() error { return c.raw.Close() }
 
 // isReply tells a master's error reply from an error of the connection.

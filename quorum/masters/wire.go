@@ -12,16 +12,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A wire carries RESP2 on a connection that is ready for commands. Only one goroutine at a time may use a wire.
+// A wire carries RESP2 on a connection that is ready for commands. One goroutine may send while another receives.
 //
 // go-redis makes the connections. A lane's commands do not go through go-redis: there they take twice as long and make
 // garbage. And if a batch breaks off in the middle, go-redis does not tell which commands were answered.
 type wire struct {
 	conn io.ReadWriter
-	out  []byte
-	in   *bufio.Reader
-	held hoard
-	err  error // the error that ended the wire: later replies would be out of step
+
+	out    []byte
+	outErr error // the error that ended sending
+
+	in    *bufio.Reader
+	held  hoard
+	inErr error // the error that ended receiving: later replies would be out of step
 }
 
 const (
@@ -51,14 +54,33 @@ func newWire(conn io.ReadWriter, room *Room) *wire {
 
 // exec is Conn's Exec.
 func (w *wire) exec(calls []*Call) error {
-	if w.err == nil {
-		w.err = w.exchange(calls)
-		w.held.end()
+	if w.inErr != nil {
+		return w.inErr
 	}
-	return w.err
+	if err := w.send(calls); err != nil {
+		return err
+	}
+	return w.receive(calls)
 }
 
-func (w *wire) exchange(calls []*Call) error {
+// send is Conn's Send.
+func (w *wire) send(calls []*Call) error {
+	if w.outErr == nil {
+		w.outErr = w.write(calls)
+	}
+	return w.outErr
+}
+
+// receive is Conn's Receive.
+func (w *wire) receive(calls []*Call) error {
+	if w.inErr == nil {
+		w.inErr = w.read(calls)
+		w.held.end()
+	}
+	return w.inErr
+}
+
+func (w *wire) write(calls []*Call) error {
 	for _, c := range calls {
 		w.out = appendCommand(w.out, c.Args)
 		if len(w.out) >= wireBuffer {
@@ -67,9 +89,10 @@ func (w *wire) exchange(calls []*Call) error {
 			}
 		}
 	}
-	if err := w.flush(); err != nil {
-		return err
-	}
+	return w.flush()
+}
+
+func (w *wire) read(calls []*Call) error {
 	for _, c := range calls {
 		w.held.begin()
 		reply, err := w.reply(0)

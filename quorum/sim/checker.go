@@ -78,6 +78,8 @@ type Counts struct {
 	Attempts, Granted, Refused, NoQuorum, Lost int
 
 	Fenced, Unfounded, Voted int // among the granted
+
+	Behind int // batches that were sent while others were under way on their connection
 }
 
 // Add adds the counts of another world.
@@ -90,6 +92,7 @@ func (c *Counts) Add(d Counts) {
 	c.Fenced += d.Fenced
 	c.Unfounded += d.Unfounded
 	c.Voted += d.Voted
+	c.Behind += d.Behind
 }
 
 // answered counts the outcome of an attempt.

@@ -34,10 +34,11 @@ type conn struct {
 	rng      *rand.Rand
 	session  *session      // the master's state of it; nil before accept
 	streams  [2][]*segment // the travelling segments, in order
-	running  *batch
-	listener *listener // not nil: hears messages
-	gone     bool      // the proxy's end is closed
-	killed   bool      // the master's end is closed
+	running  []*batch      // sent, and not received
+	lead     lead          // of the master's clock, as the proxy was told last
+	listener *listener     // not nil: hears messages
+	gone     bool          // the proxy's end is closed
+	killed   bool          // the master's end is closed
 }
 
 // A segment travels at once: a part of a batch, a reply, or the end of a stream.
@@ -49,7 +50,7 @@ type segment struct {
 	deliver func()
 }
 
-// A batch is one Exec. The master works on copies: a caller that gave up must not see a reply.
+// A batch is one Send. The master works on copies: a caller that gave up must not see a reply.
 type batch struct {
 	words   [][]string // of each command
 	givers  []*stake   // by command: whose release it is
@@ -57,6 +58,8 @@ type batch struct {
 	heard   int           // so many replies have reached the proxy
 	sent    time.Duration // true time
 	timed   time.Duration // when the master last told the time
+	knew    lead          // of the master's clock, as the proxy had been told when the batch was sent
+	told    *lead         // by this batch, if it ends with the time
 	err     error
 	done    chan struct{}
 	ended   bool
@@ -127,26 +130,49 @@ func (l *link) heal() {
 
 // Exec sends a batch and waits for its replies.
 func (c *conn) Exec(calls []*masters.Call) error {
+	if err := c.Send(calls); err != nil {
+		return err
+	}
+	return c.Receive(calls)
+}
+
+// Send sends a batch. Whether that fails is found out by Receive.
+func (c *conn) Send(calls []*masters.Call) error {
 	w := c.world
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	b := &batch{words: make([][]string, len(calls)), givers: make([]*stake, len(calls)), replies: make([]answer, len(calls)), done: make(chan struct{})}
 	for i, call := range calls {
 		b.words[i] = words(call.Args)
 		w.checker.sent(b.words[i])
 		b.givers[i] = w.checker.gives(c.server, b.words[i])
 	}
-	c.running, b.sent = b, w.now()
+	b.sent, b.knew = w.now(), c.lead
+	c.running = append(c.running, b)
+	w.checker.counts.Behind += min(len(c.running)-1, 1)
 	if c.gone {
 		c.fail(b, io.EOF)
 	} else {
 		c.write(b)
 	}
+	return nil
+}
+
+// Receive waits for the replies to the earliest batch.
+func (c *conn) Receive(calls []*masters.Call) error {
+	w := c.world
+	w.mu.Lock()
+	b := c.running[0]
+	waited := !b.ended
 	w.mu.Unlock()
 	<-b.done
+	if !waited { // it came with the batch before: who takes that has an instant for it
+		w.sleep(time.Microsecond)
+	}
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c.running = nil
+	c.running = c.running[1:]
 	for i, call := range calls[:b.heard] {
 		call.Answered, call.Reply, call.Err = true, b.replies[i].reply, b.replies[i].err
 	}
@@ -155,6 +181,9 @@ func (c *conn) Exec(calls []*masters.Call) error {
 	}
 	if b.err == nil && b.timed > 0 {
 		c.server.steps.heard(c.life, b, w.now())
+	}
+	if b.err == nil && b.told != nil {
+		c.lead = *b.told
 	}
 	return b.err
 }
@@ -202,7 +231,9 @@ func (c *conn) hangUp(err error) {
 		return
 	}
 	c.gone = true
-	c.fail(c.running, err)
+	for _, b := range c.running {
+		c.fail(b, err)
+	}
 	if c.listener != nil {
 		c.listener.end(err)
 	}
@@ -218,9 +249,7 @@ func (c *conn) hangUp(err error) {
 
 // fail ends a batch, at an instant of its own: several connections may be closed at once.
 func (c *conn) fail(b *batch, err error) {
-	if b != nil {
-		c.world.after(between(c.rng, time.Microsecond, 10*time.Microsecond), func() { b.end(err) })
-	}
+	c.world.after(between(c.rng, time.Microsecond, 10*time.Microsecond), func() { b.end(err) })
 }
 
 // reset tells the proxy that the master's end is closed.

@@ -51,7 +51,7 @@ func (c *conn) open(db int) error {
 	w := c.world
 	w.mu.Lock()
 	b := &batch{done: make(chan struct{})}
-	c.running = b
+	c.running = []*batch{b}
 	if c.life.dead || c.gone {
 		c.fail(b, io.EOF)
 	} else {
@@ -60,6 +60,9 @@ func (c *conn) open(db int) error {
 	}
 	w.mu.Unlock()
 	<-b.done
+	w.mu.Lock()
+	c.running = nil
+	w.mu.Unlock()
 	if b.err != nil {
 		return b.err
 	}

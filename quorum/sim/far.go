@@ -14,6 +14,33 @@ func (p *Plan) far(r *rand.Rand) {
 	p.aimAt(aim{"far masters", aimFarMasters}, r)
 }
 
+// pipe says which masters are far enough away that a lane writes batches behind batches under way: in worlds of the class Far those
+// that are; in worlds of the class Piped all, and some more commands come while others are on their way; in others none.
+func (p *Plan) pipe() {
+	from := time.Hour
+	switch {
+	case p.Seed.In(Far):
+		from = 0 // the engine's default
+	case p.Seed.In(Piped):
+		from = time.Nanosecond
+		p.Latency, p.Think = time.Millisecond, min(p.Think, 2*time.Millisecond)
+	}
+	for i := range p.Own {
+		p.Own[i].FarAway = from
+		p.Own[i].InstanceTimeout = max(p.Own[i].InstanceTimeout, p.leastTimeout())
+	}
+	p.Config.FarAway = from
+	p.Config.InstanceTimeout = max(p.Config.InstanceTimeout, p.leastTimeout())
+}
+
+// leastTimeout is enough for a command in a world of the class Piped, where ways are the longest of near masters.
+func (p *Plan) leastTimeout() time.Duration {
+	if p.Seed.In(Piped) {
+		return 30 * time.Millisecond
+	}
+	return 0
+}
+
 func aimFarMasters(p *Plan, r *rand.Rand) {
 	p.Away = pick(r, 10*time.Millisecond, 40*time.Millisecond, 80*time.Millisecond)
 	p.Config.InstanceTimeout = 50*time.Millisecond + 3*p.farthest()

@@ -17,7 +17,7 @@ type mutant struct {
 }
 
 func allMutants() []mutant {
-	return slices.Concat(mutants, vouchMutants, fenceMutants, voteMutants, frontMutants)
+	return slices.Concat(mutants, flightMutants, vouchMutants, fenceMutants, voteMutants, frontMutants)
 }
 
 var mutants = []mutant{

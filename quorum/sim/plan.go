@@ -132,6 +132,7 @@ func NewPlan(seed Seed) Plan {
 	if seed.In(Far) {
 		p.far(rand.New(rand.NewPCG(seed.Number, 10)))
 	}
+	p.pipe()
 	return p
 }
 

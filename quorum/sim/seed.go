@@ -21,9 +21,10 @@ const (
 	Operated                   // operators are at work (operated.go)
 	Spoken                     // clients speak the protocol (front.go)
 	Far                        // masters are far away, and clocks step (far.go)
+	Piped                      // lanes write batches behind batches under way to any master (far.go)
 )
 
-var classNames = []string{"fenced", "mixed", "voted", "several", "moved", "crowded", "operated", "spoken", "far"}
+var classNames = []string{"fenced", "mixed", "voted", "several", "moved", "crowded", "operated", "spoken", "far", "piped"}
 
 // kinds is the number of worlds that OfKind makes of one.
 const kinds = 192
@@ -50,6 +51,9 @@ func (s Seed) OfKind(n uint64) Seed {
 	}
 	if n%7 == 6 {
 		s.Classes = Far
+	}
+	if n%5 == 3 && s.Classes != Far {
+		s.Classes |= Piped
 	}
 	return s
 }

@@ -73,9 +73,8 @@ type session struct {
 	giver  *stake          // whose release runs
 	topics map[string]bool // to which it has subscribed
 
-	// The clock's leads in the former batch, if the batch ended with the time, and in this batch. The proxy has chosen
-	// the expiries of keys by the former lead.
-	knew, told lead
+	// The clock's lead, as the proxy had been told when it chose the expiries of the keys of this batch.
+	knew lead
 }
 
 // A parcel came over a connection at once: calls of a batch, or the end.
@@ -160,8 +159,8 @@ func (s *server) accept(c *conn) {
 	s.sessions[s.nextID] = c
 	b := c.running
 	c.send(down, func() {
-		if b != nil {
-			b.end(nil)
+		if len(b) > 0 {
+			b[0].end(nil)
 		}
 	})
 }
@@ -230,7 +229,7 @@ func (s *server) runCall(p *parcel, i int) {
 		return
 	}
 	if i == 0 {
-		c.knew = c.told
+		c.knew = p.batch.knew
 	}
 	c.giver, s.sent = p.batch.givers[i], p.batch.sent
 	switch r := s.command(c, args).(type) {
@@ -244,7 +243,8 @@ func (s *server) runCall(p *parcel, i int) {
 			p.batch.timed = s.now()
 		}
 		if args[0] == "TIME" && i == len(p.batch.words)-1 { // otherwise the time is for another purpose, as with the end of the horizon
-			c.told = s.clock.lead(s.now())
+			told := s.clock.lead(s.now())
+			p.batch.told = &told
 		}
 	}
 	if s.world.trace != nil && !dull[args[0]] {
