@@ -51,20 +51,19 @@ func (s *session) audit(e Event) {
 	}
 }
 
-// auditDone returns done, which takes the outcome of an operation. Where there is an audit log, that is told of the outcome if yes says so.
-func auditDone[T any](s *session, e Event, yes func(T) bool, done func(T)) func(T) {
+// auditReleased returns done, which takes the outcome of a release. Where there is an audit log, the log is told first of what was held.
+func (s *session) auditReleased(e Event, done func(quorum.Released)) func(quorum.Released) {
 	if s.server.cfg.Audit == nil {
 		return done
 	}
-	return func(outcome T) {
-		if yes(outcome) {
+	e.What = Released
+	return func(r quorum.Released) {
+		if r.Held {
 			s.audit(e)
 		}
-		done(outcome)
+		done(r)
 	}
 }
-
-func isHeld(r quorum.Released) bool { return r.Held }
 
 // auditGiven tells of a lock whose reply is written: the client has the lock from here on.
 func (s *session) auditGiven(sl *slot) {

@@ -136,7 +136,7 @@ func release(c *call, name, token string, alien script.Alien, answer func(*outco
 		//mutant: a held lock that was given back is extended
 		c.session.holds.end(sl.key, token)
 		c.server.takers.forget(sl.key, token)
-		c.engine().Release(sl.key, token, auditDone(c.session, Event{What: Released, Key: sl.key, Token: token}, isHeld, sl.released))
+		c.engine().Release(sl.key, token, c.session.auditReleased(Event{Key: sl.key, Token: token}, sl.released))
 	})
 }
 

@@ -151,7 +151,7 @@ func (hs *holds) giveBack(all []*hold) {
 	for _, h := range all {
 		hs.server.running.Add(1)
 		hs.server.takers.forget(h.req.Key, h.req.Token)
-		e := Event{What: Released, Key: h.req.Key, Token: h.req.Token, Fence: h.fence, Cause: "the connection of LOCK … HOLD ended"}
-		hs.server.engine.Release(h.req.Key, h.req.Token, auditDone(hs.client, e, isHeld, func(quorum.Released) { hs.server.running.Done() }))
+		e := Event{Key: h.req.Key, Token: h.req.Token, Fence: h.fence, Cause: "the connection of LOCK … HOLD ended"}
+		hs.server.engine.Release(h.req.Key, h.req.Token, hs.client.auditReleased(e, func(quorum.Released) { hs.server.running.Done() }))
 	}
 }

@@ -147,9 +147,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(descWaiting, float64(front.Waiting))
 	gauge(descHeld, float64(front.Held))
 	counter(descHeldLost, front.HeldLost)
-	if c.options.AuditDropped != nil {
-		counter(descAuditDropped, c.options.AuditDropped())
-	}
+	counter(descAuditDropped, c.options.AuditDropped())
 	gauge(descLinks, float64(front.UpstreamLinks))
 	gauge(descUpstreamDown, one(front.UpstreamDown))
 	counter(descForwarded, front.Forwarded)
