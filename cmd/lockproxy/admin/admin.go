@@ -74,9 +74,6 @@ const (
 func New(engine Engine, front Front, opt Options) *Server {
 	s := &Server{}
 	s.phase.Store(starting)
-	if opt.AuditDropped == nil {
-		opt.AuditDropped = func() uint64 { return 0 }
-	}
 	if opt.Console == nil {
 		opt.Console = http.NotFoundHandler()
 	}

@@ -147,7 +147,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(descWaiting, float64(front.Waiting))
 	gauge(descHeld, float64(front.Held))
 	counter(descHeldLost, front.HeldLost)
-	counter(descAuditDropped, c.options.AuditDropped())
+	dropped := uint64(0)
+	if of := c.options.AuditDropped; of != nil {
+		dropped = of()
+	}
+	counter(descAuditDropped, dropped)
 	gauge(descLinks, float64(front.UpstreamLinks))
 	gauge(descUpstreamDown, one(front.UpstreamDown))
 	counter(descForwarded, front.Forwarded)
