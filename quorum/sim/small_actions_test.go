@@ -18,6 +18,7 @@ type alphabet struct {
 	ttl     time.Duration
 	forgets bool   // masters may forget so much that a lock is lost
 	append  string // appendfsync; with "always" masters have a replica
+	far     bool   // masters are far away, so that several batches are under way
 	roams   bool   // a client goes through either proxy, and keeps its token until it has the lock; else each has its own proxy
 }
 
@@ -35,6 +36,8 @@ var alphabets = []alphabet{
 	{name: "files", verbs: "take crash older cut 150ms", depth: 5, ttl: long, forgets: true, append: "everysec"},
 	{name: "copies", verbs: "take short keep free hold aged 600ms", depth: 4, ttl: long, forgets: true},
 	{name: "clocks", verbs: "take keep ahead back sleep cut heal 150ms 450ms", depth: 4, ttl: 400 * ms, forgets: true},
+	{name: "far", verbs: "take free hold deaf heal drop cut 150ms", depth: 4, ttl: long, far: true},
+	{name: "far-forgetting", verbs: "take free wipe crash cut heal 150ms 2.2s", depth: 4, ttl: 400 * ms, forgets: true, far: true},
 	{name: "addresses", verbs: "take move cut heal 600ms 2.2s", depth: 4, ttl: long, forgets: true},
 }
 
@@ -47,6 +50,9 @@ func (a *alphabet) plan() Plan {
 			Databases: 1, InstanceTimeout: 100 * ms, DriftFactor: 0.01, Grace: 50 * ms, MasterDeadAfter: 500 * ms,
 			TTLMax: time.Hour, // so that no quarantine ends by it
 		},
+	}
+	if a.far {
+		p.Latency, p.Config.FarAway = 4*ms, ms
 	}
 	if strings.Contains(a.verbs, "eval") {
 		p.Votes = 1
