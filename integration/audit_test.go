@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -83,6 +84,9 @@ func TestTheAuditLogOfARealProxy(t *testing.T) {
 			}
 			return nil
 		})
+	}
+	if lost := regexp.MustCompile(`a held lock was lost.* key=h .* client=127\S+ id=\d+ name=h library="" user=default`); !lost.MatchString(p.Output()) {
+		t.Errorf("the log does not name the client that lost its lock: %s", p.Output())
 	}
 	if text, err := os.ReadFile(path); err != nil || strings.Contains(string(text), `"me"`) {
 		t.Errorf("the log has a token: %s, %v", text, err)
