@@ -23,7 +23,10 @@ type acquireRound struct {
 // ask makes the round; compose makes the command of each master.
 func (a *acquireRound) ask(e *Engine) {
 	a.hash = a.signature().hash()
-	a.keeps, a.dates = a.left(e), true
+	a.keeps, a.dates = e.cfg.kept(a.req.TTL), true
+	if a.asked > 1 { // the key expires when the key of the first attempt would have expired
+		a.keeps = max(a.keeps-(e.now()-a.since), time.Millisecond)
+	}
 	if a.req.Fenced {
 		a.fencing = &fencing{attempt: a, record: recordPrefix + a.req.Key.Name, proposed: e.fences.next(e.now())}
 		a.program = luaTakeFenced
@@ -71,8 +74,6 @@ func (a *acquireRound) read(en *entry) ballot {
 	return unexpected
 }
 
-func (*acquireRound) reads() bool { return false }
-
 func (a *acquireRound) decide(t rules.Tally) rules.Decision { return rules.DecideAcquire(t) }
 
 func (a *acquireRound) ended(d rules.Decision) {
@@ -83,7 +84,8 @@ func (a *acquireRound) ended(d rules.Decision) {
 			a.fencing.won()
 			return
 		}
-		a.won(Acquired{Held: a.held()})
+		extended := func(en *entry) bool { return !en.took }
+		a.won(Acquired{Held: a.req.Reentrant && a.number(rules.Granted, extended) >= rules.Quorum(len(a.entries))})
 	case rules.Lost:
 		insists := a.insists()
 		a.undo(func() {
@@ -121,11 +123,6 @@ func (a *acquireRound) won(told Acquired) {
 	}
 	e.stats.expired.Add(1)
 	a.undo(func() { a.done(Acquired{Refused: true}) })
-}
-
-// held says whether a quorum has only extended the lock.
-func (a *acquireRound) held() bool {
-	return a.req.Reentrant && a.number(rules.Granted, func(en *entry) bool { return !en.took }) >= rules.Quorum(len(a.entries))
 }
 
 // refused tells of a refusal. Where a quorum does not agree who holds the lock, masters are asked again: what one of them has may
@@ -198,9 +195,11 @@ func (a *acquireRound) undo(after func()) {
 func (a *acquireRound) settled(en *entry) {
 	owed := en.lane.ledger.owes(a.signature(), a.place.Load())
 	a.mu.Lock()
-	if _, seeded, ok := en.fence(); ok && !seeded {
-		//mutant: who missed the first fence is not seeded
-		a.engine.fences.reseed()
+	if a.fencing != nil {
+		if _, seeded, ok := en.fence(); ok && !seeded {
+			//mutant: who missed the first fence is not seeded
+			a.engine.fences.reseed()
+		}
 	}
 	var late []*undo
 	if owed {
@@ -266,16 +265,6 @@ func (a *acquireRound) began() instant {
 		return a.since
 	}
 	return a.start
-}
-
-// left returns for how long masters are to keep what the attempt is about to set. A repeated attempt sets it to expire when the
-// first would have.
-func (a *acquireRound) left(e *Engine) time.Duration {
-	kept := e.cfg.kept(a.req.TTL)
-	if a.asked > 1 {
-		kept = max(kept-(e.now()-a.since), time.Millisecond)
-	}
-	return kept
 }
 
 // insists says whether to ask again. It is called once.

@@ -58,7 +58,7 @@
 //	recovery         the master's quarantine; its own mutex
 //
 // As function calls: dialer.handshake with assessor.inquire, laneClock.meet, assessor.assess, mark and adopt; assessor.vouch and, if
-// need be, lane.reassess; round.conclude; monitor.explain and recovery.seeThrough. The files:
+// need be, lane.reassess; round.cast; monitor.explain and recovery.seeThrough. The files:
 //
 //	assess.go, marks.go, witness.go  the handshake's part
 //	vouching.go                      the proof that every batch ends with; the questions that come with a heartbeat

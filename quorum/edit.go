@@ -143,8 +143,6 @@ func (d *execRound) oweDeletions(en *entry) {
 	}
 }
 
-func (*execRound) reads() bool { return false }
-
 // mayHaveChanged says whether the plan did anything to the key: a refused SET NX of a transaction leaves its key alone.
 func (d *execRound) mayHaveChanged(_ rules.Decision, name string) bool {
 	return slices.ContainsFunc(d.keys, func(k *edited) bool { return k.key.Name == name && k.Kind != Keep })

@@ -44,39 +44,39 @@ func (en *entry) command() *masters.Call { return &en.Call }
 
 func (en *entry) keeps() time.Duration { return en.round.keeps }
 
-// take is asked just before the entry is written. A request whose deadline passed is never written (rule 3), nor is
-// one of an attempt that has failed without it.
+// take counts the entry as sent, and makes the command, just before the batch is written. A request whose deadline has passed is never
+// written (rule 3), nor is a request of an attempt that has failed without the entry. Then take casts a failed vote, and returns false.
 func (en *entry) take(now answerTime) bool {
-	if why := en.send(now); !why.none() {
-		en.giveUp(dropped, why)
-		return false
-	}
-	en.spellOut()
-	return true
-}
-
-// send counts the entry as sent, and makes its command, or returns why it must not be.
-func (en *entry) send(now answerTime) failure {
-	r := en.round
+	r, why := en.round, failure{}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	switch {
 	//mutant: a key is set by a vague clock
-	case r.dates && en.lane.clock.unsure: // what would be set could outlive its time, and its vote would not count
-		return failure{FailedClock, "has not told the time exactly enough"}
+	case r.dates && en.lane.clock.unsure: // the key could outlive its time, and the vote would not count
+		why = failure{FailedClock, "has not told the time exactly enough"}
 	//mutant: a request is written after its deadline
 	//mutant: a request is written after its undo
 	case now >= r.deadline || r.revoked:
-		return failure{FailedLate, "was not sent in time"}
+		why = failure{FailedLate, "was not sent in time"}
+	default:
+		en.fate = sent
+		r.operation.compose(en, en.lane.clock.kept)
 	}
-	en.fate = sent
-	r.operation.compose(en, en.lane.clock.kept)
-	return failure{}
+	r.mu.Unlock()
+	if !why.none() {
+		en.giveUp(dropped, why)
+		return false
+	}
+	if p := r.program; p != nil && !en.lane.connection.programs[p.sha] {
+		en.Args = written(en.Args, p.text)
+	}
+	return true
 }
 
 // reply takes the answer that is in Call.
 func (en *entry) reply(now instant) {
-	en.noteProgram()
+	if p, k := en.round.program, en.lane.connection; p != nil && k != nil && en.Err == nil && !k.programs[p.sha] {
+		k.has(p)
+	}
 	en.round.vote(en, now, func() {
 		en.fate, en.epoch, en.clean = answered, en.lane.batch.epoch, en.lane.batch.quarantined == ""
 		b := en.round.operation.read(en)

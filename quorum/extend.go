@@ -59,8 +59,6 @@ func prolonged(en *entry, sig signature) ballot {
 	return grantedIfClean // an older copy may have a lock that is over, and has been another's since
 }
 
-func (*extendRound) reads() bool { return false }
-
 func (x *extendRound) decide(t rules.Tally) rules.Decision {
 	//mutant: an extension is decided as an acquire
 	return rules.DecideExtend(t)

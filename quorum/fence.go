@@ -251,8 +251,6 @@ func (r *fenceRaiseRound) read(en *entry) ballot {
 	return unexpected
 }
 
-func (*fenceRaiseRound) reads() bool { return false }
-
 func (r *fenceRaiseRound) decide(t rules.Tally) rules.Decision {
 	//mutant: one master keeps the fence
 	return rules.DecideAcquire(t)

@@ -1,6 +1,9 @@
 package quorum
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // What is asked about many keys, or long values, is asked in pieces. Each takes a master a millisecond or two at most, and what others
 // ask goes between two pieces: here, as the next piece begins when the one before was answered, and on the masters. What is told of
@@ -129,11 +132,16 @@ func (r *removal) remove(names []string) {
 
 // removeSeen removes the keys of a piece, as a quorum holds them.
 func (r *removal) removeSeen(names []string, views []View, next func()) {
-	left := &countdown{n: 1 + len(names), after: next}
+	var done atomic.Int64
+	answered := func() {
+		if done.Add(1) == int64(1+len(names)) {
+			next()
+		}
+	}
 	for i, name := range names {
 		one := func(c Changed) {
 			r.done(name, c)
-			left.one()
+			answered()
 		}
 		if views[i].Exists {
 			(&removeRound{done: one}).ask(r.engine, Key{r.db, name}, &views[i])
@@ -141,22 +149,5 @@ func (r *removal) removeSeen(names []string, views []View, next func()) {
 			one(Changed{})
 		}
 	}
-	left.one()
-}
-
-// A countdown calls after when n things are done.
-type countdown struct {
-	mu    sync.Mutex // guards n
-	n     int
-	after func()
-}
-
-func (c *countdown) one() {
-	c.mu.Lock()
-	c.n--
-	over := c.n == 0
-	c.mu.Unlock()
-	if over {
-		c.after()
-	}
+	answered()
 }

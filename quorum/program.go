@@ -36,21 +36,6 @@ func written(args []any, text string) []any {
 	return args
 }
 
-// spellOut has the whole sent where the master does not have the script. It is called just before the entry is written.
-func (en *entry) spellOut() {
-	if p := en.round.program; p != nil && !en.lane.connection.programs[p.sha] {
-		en.Args = written(en.Args, p.text)
-	}
-}
-
-// noteProgram takes the answer.
-func (en *entry) noteProgram() {
-	p, k := en.round.program, en.lane.connection
-	if p != nil && k != nil && en.Err == nil && !k.programs[p.sha] {
-		k.has(p)
-	}
-}
-
 // has notes that the master has a script.
 func (k *connection) has(p *lua) {
 	if len(k.programs) >= programsMax || k.programs == nil {

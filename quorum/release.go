@@ -20,7 +20,6 @@ func (r *releaseRound) ask(e *Engine) {
 }
 
 func (r *releaseRound) read(en *entry) ballot { return comparison(en) }
-func (*releaseRound) reads() bool             { return false }
 
 func (r *releaseRound) decide(t rules.Tally) rules.Decision { return rules.DecideRelease(t) }
 
@@ -74,7 +73,6 @@ func (c *removeRound) ask(e *Engine, key Key, was *View) {
 }
 
 func (c *removeRound) read(en *entry) ballot { return comparison(en) }
-func (*removeRound) reads() bool             { return false }
 
 func (c *removeRound) decide(t rules.Tally) rules.Decision { return rules.DecideRelease(t) }
 func (c *removeRound) ended(d rules.Decision)              { c.done(c.changed(d)) }
@@ -143,8 +141,6 @@ func (b *breakRound) read(en *entry) ballot {
 	is.ifClean = false
 	return is
 }
-
-func (*breakRound) reads() bool { return false }
 
 // decide waits for every master, of which one is enough.
 func (b *breakRound) decide(t rules.Tally) rules.Decision {

@@ -19,7 +19,7 @@ type round struct {
 	deadline  answerTime    // InstanceTimeout after start
 	releases  *signature    // what the round gives back, if it does; see ledger.owe
 	keeps     time.Duration // how long masters keep what the round may set; see horizon.go
-	lasting   bool          // somebody relies on its grants, though it keeps nothing itself; see conclude
+	lasting   bool          // somebody relies on its grants, though the round keeps nothing itself; see cast
 	blind     bool          // it takes a lock from whoever holds it; see release.go
 	dates     bool          // what it sets expires at an instant of the master's clock, which must be known well
 	program   *lua          // the script that it runs by SHA-1, if it does
@@ -54,9 +54,9 @@ type operation interface {
 	decide(t rules.Tally) rules.Decision
 	// ended takes the decision, once, and tells the caller. It is called without mu: late answers may come meanwhile.
 	ended(d rules.Decision)
-	// reads says that the operation changes no key.
-	reads() bool
 
+	// reads says that the operation changes no key. Default: the operation may change its keys.
+	reads() bool
 	// compose sets an entry's Args, if they differ from master to master: because they name an instant of the master's clock, of
 	// which now is what it shows at most, in ms. It is called with the round's mu held when the entry is about to be written. Default:
 	// the args that begin got.
@@ -92,6 +92,7 @@ type operation interface {
 	base() *round
 }
 
+func (r *round) reads() bool                                { return false }
 func (r *round) compose(*entry, int64)                      {}
 func (r *round) voided(int)                                 {}
 func (r *round) mayHaveChanged(rules.Decision, string) bool { return true }
@@ -188,11 +189,16 @@ func (r *round) cast(now instant, record func()) (over bool) {
 	over = r.decision != rules.Undecided
 	record()
 	if !over {
-		r.conclude(now)
+		r.decision = r.operation.decide(r.tally)
+	}
+	relied := r.keeps > 0 || r.lasting // a grant counts only as long as its master remembers the grant
+	if !over && r.decision == rules.Won && relied && r.settleEpochs() {
+		r.decision = r.operation.decide(r.tally)
 	}
 	d := r.decision
 	r.mu.Unlock()
 	if !over && d != rules.Undecided {
+		r.engine.stats.rounds.add(now - r.start)
 		if d == rules.Unanswered {
 			r.engine.load.Failed(r.keys)
 		} else {
@@ -202,18 +208,6 @@ func (r *round) cast(now instant, record func()) (over bool) {
 		r.operation.ended(d)
 	}
 	return over
-}
-
-// conclude asks what the votes come to. The round's mu is held.
-func (r *round) conclude(now instant) {
-	r.decision = r.operation.decide(r.tally)
-	relied := r.keeps > 0 || r.lasting // a grant counts only as long as its master remembers it
-	if r.decision == rules.Won && relied && r.settleEpochs() {
-		r.decision = r.operation.decide(r.tally)
-	}
-	if r.decision != rules.Undecided {
-		r.engine.stats.rounds.add(now - r.start)
-	}
 }
 
 func (r *round) due() answerTime { return r.deadline }

@@ -161,8 +161,6 @@ func answerOf(c *masters.Call, s *Script) (a *vote.Answer, cause string) {
 	return a, ""
 }
 
-func (*scriptRound) reads() bool { return false }
-
 func (r *scriptRound) decide(t rules.Tally) rules.Decision { return r.count.Decide(t) }
 
 // lacking is for scripts that are known to extend locks. Another script may extend a part of a lock only, and a master that

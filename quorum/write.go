@@ -54,8 +54,6 @@ func (w *writeRound) voided(master int) {
 	w.told = slices.DeleteFunc(w.told, func(s sighting) bool { return s.master == master })
 }
 
-func (*writeRound) reads() bool { return false }
-
 // decide waits, where the old value is asked for, until a quorum agrees on it.
 func (w *writeRound) decide(t rules.Tally) rules.Decision {
 	if !w.req.WantOld || t.Refused >= rules.Quorum(t.Masters) {
