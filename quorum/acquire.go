@@ -7,17 +7,17 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// An acquireRound is one acquire. It is over when the client has its reply; its undo may live longer.
+// An acquireRound is one attempt to take a lock. The round is over when the client has its reply; the undo may live longer.
 type acquireRound struct {
 	round
 	req   AcquireRequest
-	asked int     // how many times, with this
-	since instant // T1 of the first time, if this is another
+	asked int     // how often the attempt was made, with this round
+	since instant // T1 of the first round, if this round is a later one
 	hash  uint64  // of the signature
-	lock  Lock    // if it is won
+	lock  Lock    // if the round is won
 	done  func(Acquired)
 
-	fencing *fencing // if it is to have a fence
+	fencing *fencing // if the lock is to have a fence
 }
 
 // ask makes the round; compose makes the command of each master.
@@ -63,11 +63,11 @@ func (a *acquireRound) read(en *entry) ballot {
 		en.took = true
 		en.lane.ledger.granted(a.hash, a.place.Load(), en.expires)
 		return grantedIfClean
-	case int64(2): // it held the lock already, and has extended it
+	case int64(2): // the token held the lock already, and the master has extended the lock
 		//mutant: a re-entrant extension is undone
 		en.lane.ledger.granted(a.hash, a.place.Load(), en.expires)
 		//mutant: an old vote joins new ones
-		return grantedIfClean // it may have the key of an attempt that was undone since, in an older copy of its data
+		return grantedIfClean // an older copy of the data may have the key of an attempt that was undone since
 	case nil, int64(0):
 		return refused
 	}
@@ -102,7 +102,7 @@ func (a *acquireRound) ended(d rules.Decision) {
 		})
 	default:
 		e.stats.noQuorum.Add(1)
-		err := a.failure() // of the votes as they are now, not as they are after the undo
+		err := a.failure() // of the votes before the undo
 		a.undo(func() { a.done(Acquired{Err: err}) })
 	}
 }
@@ -125,9 +125,8 @@ func (a *acquireRound) won(told Acquired) {
 	a.undo(func() { a.done(Acquired{Refused: true}) })
 }
 
-// refused tells of a refusal. Where a quorum does not agree who holds the lock, masters are asked again: what one of them has may
-// be left of an attempt of this very client, and it would take the lock for its own. So may what is in an older copy of a master's
-// data.
+// refused tells the client of a refusal. If no quorum agrees on the holder, masters are asked again: a single master's key may be left of
+// an attempt of this very client, or be in an older copy of the master's data, and the client would take the lock for its own.
 func (a *acquireRound) refused() {
 	told := Acquired{Refused: true, Holder: a.holder(), FreeIn: a.freeIn()}
 	if !a.req.WantHolder || told.Holder != "" {
@@ -141,7 +140,7 @@ func (a *acquireRound) refused() {
 	}}).ask(a.engine, a.req.Key.DB, []string{a.req.Key.Name})
 }
 
-// holder returns the token that a quorum of masters in no quarantine refused for; "" if there is none.
+// holder returns the token for which a quorum of clean masters refused; "" if no quorum agrees on a token.
 func (a *acquireRound) holder() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,7 +158,7 @@ func (a *acquireRound) holder() string {
 	return ""
 }
 
-// freeIn returns how long each master that refused will hold something else; see Acquired.
+// freeIn returns for how long each master that refused will hold another lock; see Acquired.
 func (a *acquireRound) freeIn() []time.Duration {
 	if !a.req.WantFree {
 		return nil
@@ -181,8 +180,8 @@ func (a *acquireRound) freeIn() []time.Duration {
 	return free
 }
 
-// undo removes what the attempt set, and calls after when the masters that granted have confirmed, or one
-// InstanceTimeout has passed. Only the first undo of an attempt does anything.
+// undo removes the keys of the attempt, and calls after when the masters that granted have confirmed, or one InstanceTimeout has passed.
+// Only the first undo of an attempt does anything.
 func (a *acquireRound) undo(after func()) {
 	a.mu.Lock()
 	undos := a.revoke()
@@ -215,7 +214,7 @@ func (a *acquireRound) settled(en *entry) {
 	case len(late) > 0:
 		late[0].lane.queue.pushUndo(late[0])
 	//mutant: a release is not made late where a re-entry is late
-	case owed: // it has extended the lock
+	case owed: // the master has extended the lock
 		en.lane.ledger.releaseLate(a.signature(), a.place.Load())
 	}
 }
@@ -227,8 +226,8 @@ func (a *acquireRound) signature() signature {
 
 func (a *acquireRound) appendKeys(to []Key) []Key { return append(to, a.req.Key) }
 
-// takeBack takes back, besides what appendUndos does, what a re-entrant command of unknown fate may have extended: that was released
-// as well.
+// takeBack also takes back the extension by a re-entrant command of unknown fate, unlike appendUndos: the release was for the extended
+// lock, too.
 func (a *acquireRound) takeBack(en *entry, sig signature) *undo {
 	if en.undoing || en.fate != unknown && !(en.fate == answered && en.took) {
 		return nil
@@ -237,7 +236,7 @@ func (a *acquireRound) takeBack(en *entry, sig signature) *undo {
 	return en.newUndo(sig, en.expires, a.keeps)
 }
 
-// appendUndos takes back nothing of a re-entrant command of unknown fate: it may have extended a lock that was granted before.
+// appendUndos leaves the key of a re-entrant command of unknown fate: the command may have extended a lock that was granted before.
 func (a *acquireRound) appendUndos(to []*undo, en *entry) []*undo {
 	certain := en.fate == answered && en.took
 	//mutant: no undo of what a broken connection may have set
@@ -249,8 +248,8 @@ func (a *acquireRound) appendUndos(to []*undo, en *entry) []*undo {
 	return append(to, en.newUndo(a.signature(), en.expires, a.keeps))
 }
 
-// If several clients ask for a lock at the same moment, each may get some of the votes, and none a quorum. On one Redis one of
-// them would get the lock. So an attempt that some masters granted is made again, a little later, when it is undone.
+// If several clients ask for a lock at the same moment, each client may get some votes, and no client a quorum. On a single Redis one
+// client would get the lock. So an attempt that some masters granted is made again, a little later, when the attempt is undone.
 
 // An attempt is made askedMax times at most. The pauses are random, and at most askPause, doubled each time.
 const (
@@ -267,7 +266,7 @@ func (a *acquireRound) began() instant {
 	return a.start
 }
 
-// insists says whether to ask again. It is called once.
+// insists says whether the attempt is made again. insists is called once.
 func (a *acquireRound) insists() bool {
 	return a.req.Insist != nil && a.asked < askedMax && a.engine.now() < a.began()+2*a.engine.cfg.InstanceTimeout &&
 		a.divided() && a.req.Insist()
@@ -281,8 +280,8 @@ func (a *acquireRound) again() {
 	})
 }
 
-// divided says that the votes may be split: a master granted, and fewer than a quorum refused, so perhaps nobody holds the lock.
-// If a quorum refused, it is worth asking once more, too: these masters may have granted the lock to several clients.
+// divided says that the votes may be split: a master granted, and fewer than a quorum refused, so perhaps nobody holds the lock. After a
+// refusal by a quorum, a single repetition is worth the time, too: these masters may have granted the lock to several clients.
 func (a *acquireRound) divided() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

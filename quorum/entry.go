@@ -8,30 +8,30 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// An entry is one master's part of a round: the command, its fate and its vote. It waits in a lane.
+// An entry is one master's part of a round: the command, its fate and its vote. The entry waits in a lane.
 type entry struct {
 	masters.Call
 	round  *round
 	lane   *lane
 	master int
 
-	expires int64 // when what it sets expires, ms of the master's clock; 0 before it is written
+	expires int64 // when the key expires that the command sets, ms of the master's clock; 0 before the command is written
 	fate    fate
 	vote    rules.Vote
 	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
-	undoing bool   // an undo of it exists; undo.go
+	undoing bool   // an undo of the command exists; undo.go
 	undos   []*undo
-	missed  bool  // it is a release that the master did not run in time; see release_late.go
+	missed  bool  // the command is a release, and the master did not run the release in time; see release_late.go
 	epoch   int64 // of the master, when it answered
-	clean   bool  // it was in no quarantine then
+	clean   bool  // the master was in no quarantine when the master answered
 }
 
 // A fate is how far a command came.
 type fate uint8
 
 const (
-	waiting fate = iota // in the lane; it can still be kept from being sent
+	waiting fate = iota // in the lane; the lane can still drop the command
 	sent
 	answered
 	unknown // sent, and the connection broke before the reply
@@ -93,8 +93,8 @@ func (en *entry) reply(now instant) {
 	}
 }
 
-// lost is told that the connection broke after the entry was sent. What it may have set is remembered until the next
-// connection.
+// lost is told that the connection broke after the entry was sent. The ledger remembers the keys that the command may have set until the
+// next connection.
 func (en *entry) lost(cause string) {
 	for _, sig := range en.round.operation.signatures() {
 		en.lane.ledger.remember(sig, en)
@@ -132,15 +132,15 @@ func (en *entry) record(v rules.Vote, why failure) {
 	en.lane.master.count(v, why.kind)
 }
 
-// A ballot is what an operation reads in a master's answer: a vote, and whether that counts of any master.
+// A ballot is an operation's reading of a master's answer: a vote, and whether the vote counts of any master.
 type ballot struct {
 	vote    rules.Vote
 	ifClean bool
 	cause   string // of a Failed vote
 }
 
-// The ballots. Those that count only if the master is clean rest on something not being there, or on what may be an older copy: of a
-// master in quarantine, which may have forgotten what was there, they prove nothing (rule 6).
+// The ballots. A ballot that rests on the absence of a key, or on a key that may be an older copy, counts only if the master is clean: a
+// master in quarantine may have forgotten keys, and proves nothing (rule 6).
 var (
 	granted        = ballot{vote: rules.Granted}
 	grantedIfClean = ballot{vote: rules.Granted, ifClean: true}
@@ -165,7 +165,7 @@ func (en *entry) voidCause(b ballot) failure {
 	return failure{}
 }
 
-// counts says whether what the master told with a ballot counts. What comes after the deadline does not.
+// counts says whether the master's answer counts, if the answer is this ballot. An answer after the deadline does not count.
 func (en *entry) counts(b ballot) bool { return en.vote == rules.Pending && en.voidCause(b).none() }
 
 // How answers are read that several operations have.
@@ -179,13 +179,13 @@ func comparison(en *entry) ballot {
 	case int64(didIt):
 		return granted
 	//mutant: an older copy tells that a lock is not held
-	case int64(absent), int64(other): // what an older copy has of another's may be over
+	case int64(absent), int64(other): // another's lock may be over, in an older copy
 		return refusedIfClean
 	}
 	return unexpected
 }
 
-// readError reads an error reply. That the key has another type is an answer; any other error is a failure.
+// readError reads an error reply. WRONGTYPE is an answer; any other error is a failure.
 func readError(err error) ballot {
 	if isWrongType(err.Error()) {
 		return refused
@@ -193,14 +193,14 @@ func readError(err error) ballot {
 	return failed(failureText(err))
 }
 
-// isWrongType recognises the error by itself and, before Redis 7, inside that of a script.
+// isWrongType recognises the error by itself and, before Redis 7, inside the error of a script.
 func isWrongType(text string) bool {
 	return strings.HasPrefix(text, "WRONGTYPE") ||
 		strings.HasPrefix(text, "ERR Error running script") && strings.Contains(text, "WRONGTYPE")
 }
 
-// ofScript takes the error of the command that failed out of the error of a script, before Redis 7, which has it behind the place in
-// the script.
+// ofScript returns the failed command's error out of a script's error. Before Redis 7, a script's error has the command's error behind
+// the place in the script.
 func ofScript(text string) string {
 	const place = "@user_script:"
 	if at := strings.LastIndex(text, place); at >= 0 && strings.HasPrefix(text, "ERR Error running script") {

@@ -170,8 +170,8 @@ if t[1] * 1000 + math.floor(t[2] / 1000) > tonumber(ARGV[1]) then return redis.e
 // lateError is the answer of a master that was reached too late.
 const lateError = "LATE its client had been answered before it came"
 
-// lastMoment returns the earliest time, in ms, that the master's clock may show when the round ends at its deadline. It is called
-// when the entry is about to be written.
+// lastMoment returns the earliest time, in ms, that the master's clock may show when the round ends at its deadline. The call comes
+// just before the entry is written.
 func (en *entry) lastMoment() int64 {
 	clock := &en.lane.clock
 	return clock.earliest(clock.gathered + en.round.deadline.since(en.round.engine.waited()))

@@ -10,9 +10,9 @@ import (
 )
 
 // An undo removes the key that one attempt set on one master (rule 4). It goes through the lane that the attempt went
-// through, so it cannot overtake it, and it is exact: the key must hold the attempt's token and expire in the millisecond
-// that the attempt chose (expiry.go). A token that is used again, or a constant one, therefore does not cost another
-// attempt its vote.
+// through, so the undo cannot overtake the attempt. The undo is exact: the key must hold the attempt's token and expire in the
+// millisecond that the attempt chose (expiry.go). So a token that is used again, or a constant token, does not cost another attempt its
+// vote.
 //
 // An undo outlives its attempt: a lane keeps it over reconnections until it is answered or the key is gone by itself. If the
 // attempt's connection broke and cannot be killed on the master, the attempt's SET may run at any later time: then the undo is
@@ -20,15 +20,15 @@ import (
 type undo struct {
 	masters.Call
 	lane    *lane
-	unknown bool          // the fate of what is to be undone: it may not have run yet, if its connection could not be killed
+	unknown bool          // the command's fate is unknown: the command may still run, if its connection could not be killed
 	kept    time.Duration // how long the key was set for
 	gone    instant       // when the key must have expired, by the engine's clock; 0 before the first try
 	of      ending        // the expiry that no other key of its signature may get until the undo is over; zero if there is none
 	begun   bool          // expiries.avoid was called
-	misses  int           // how often it found nothing to undo
-	once    bool          // after a miss it is not repeated for what may come back: what it found later might be another client's
+	misses  int           // how often the undo found no key
+	once    bool          // after a miss the undo is not repeated: a key that comes later might be another client's
 	done    func()        // called at the first answer, or when there is nothing left to undo; may be nil
-	clean   atomic.Bool   // it is undone, and cannot come back
+	clean   atomic.Bool   // the key is undone, and cannot come back
 }
 
 // undoMisses is how often an undo that finds nothing is repeated, with the next heartbeats: another Exec may have replaced the
@@ -46,7 +46,7 @@ func newUndo(l *lane, sig signature, ends int64, kept time.Duration) *undo {
 	return u
 }
 
-// newUndo is for a key that the entry has set, or may have. It is called with the round's mu held.
+// newUndo returns an undo of a key that the entry has set, or may have set. The caller holds the round's mu.
 func (en *entry) newUndo(sig signature, ends int64, kept time.Duration) *undo {
 	u := newUndo(en.lane, sig, ends, kept)
 	u.unknown = en.fate == unknown
@@ -55,7 +55,7 @@ func (en *entry) newUndo(sig signature, ends int64, kept time.Duration) *undo {
 
 func (u *undo) command() *masters.Call { return &u.Call }
 
-// keeps is 0: what is put back was there before.
+// keeps is 0: a value that is put back was there before.
 func (u *undo) keeps() time.Duration { return 0 }
 
 func (u *undo) take(answerTime) bool {
@@ -78,7 +78,7 @@ func (u *undo) take(answerTime) bool {
 	return true
 }
 
-// reply ends the undo, or tries it again if the master answered an error, or what is to be undone may still come, or come back.
+// reply ends the undo, or repeats the undo if the master answered an error, or the key may still come, or come back.
 func (u *undo) reply(now instant) {
 	did := u.Reply == int64(1)
 	if did {
@@ -158,7 +158,7 @@ func (r *round) undoAt(to []*undo, en *entry) []*undo {
 	return to
 }
 
-// isUndone says that all that was taken back on the master is surely gone. It is called with the round's mu held.
+// isUndone says that every key that was taken back on the master is surely gone. The caller holds the round's mu.
 func (en *entry) isUndone() bool {
 	return !slices.ContainsFunc(en.undos, func(u *undo) bool { return !u.clean.Load() })
 }
