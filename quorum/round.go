@@ -20,10 +20,10 @@ type round struct {
 	releases  *signature    // what the round gives back, if it does; see ledger.owe
 	keeps     time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting   bool          // somebody relies on its grants, though the round keeps nothing itself; see cast
-	blind     bool          // it takes a lock from whoever holds it; see release.go
+	blind     bool          // the round takes a lock from any holder; see release.go
 	dates     bool          // what it sets expires at an instant of the master's clock, which must be known well
-	program   *lua          // the script that it runs by SHA-1, if it does
-	keys      int           // how many it is about, as package admission counts; see weighed
+	program   *lua          // the script that the round runs by SHA-1; nil if none
+	keys      int           // how many keys the round is about, as package admission counts; see weighed
 	notices   []*Notice     // of its keys, where it may change them
 	place     atomic.Int64  // among all rounds: the same in all lanes for those on one key
 
@@ -36,23 +36,23 @@ type round struct {
 	fills    bool           // masters that have nothing of what was extended are filled; see fill.go
 }
 
-// An operation says what its round asks of the masters, what their answers mean, and what follows. An operation is a struct in which
-// the round is embedded. Its file has, in this order: ask, which makes the round (or compose, for each master); read; decide; ended;
-// the undos.
+// An operation has the command of its round, the meaning of the masters' answers, and the consequences. An operation is a struct in which
+// the round is embedded. The file of an operation has, in this order: ask, which makes the round (or compose, for each master); read;
+// decide; ended; the undos.
 //
-// Before begin, ask sets in the round what the engine must know: keeps, lasting and dates, where somebody relies on the grants;
-// releases, where the operation gives a lock back; blind, where it takes a lock from whoever holds it.
+// Before begin, ask sets the fields of the round that the engine needs: keeps, lasting and dates, where a client relies on the grants;
+// releases, where the operation gives a lock back; blind, where the operation takes a lock from any holder.
 //
-// Every operation says itself what stands first. The others have defaults on round, for the many operations that need no other.
+// Every operation has its own read, decide and ended. The other methods have defaults on round.
 type operation interface {
-	// read turns a master's answer into a ballot. It is called once for each answer, with the round's mu held; also for an answer that
-	// comes after the end of the round, whose vote counts no more. So what read notes beside the ballot is noted for late answers, too,
+	// read turns a master's answer into a ballot. read is called once for each answer, with the round's mu held; also for an answer
+	// after the end of the round, whose vote counts no more. So notes that read makes beside the ballot are made for late answers, too,
 	// unless read asks entry.counts.
 	read(en *entry) ballot
-	// decide is the operation's rule. It is asked after each vote, and reads no clock. Once it says anything but Undecided, the round
-	// is over. It is called with the round's mu held.
+	// decide is the operation's rule. decide is asked after each vote, with the round's mu held, and reads no clock. Any decision but
+	// Undecided ends the round.
 	decide(t rules.Tally) rules.Decision
-	// ended takes the decision, once, and tells the caller. It is called without mu: late answers may come meanwhile.
+	// ended takes the decision, once, and tells the caller. ended is called without mu: late answers may come meanwhile.
 	ended(d rules.Decision)
 
 	// reads says that the operation changes no key. Default: the operation may change its keys.
@@ -61,32 +61,32 @@ type operation interface {
 	// which now is what it shows at most, in ms. It is called with the round's mu held when the entry is about to be written. Default:
 	// the args that begin got.
 	compose(en *entry, now int64)
-	// voided is told that a master's answer, which was read before, counts no longer. It is called with the round's mu held.
-	// Default: nothing was noted of it.
+	// voided is told that a master's answer, which was read before, counts no longer. voided is called with the round's mu held.
+	// Default: nothing was noted of the answer.
 	voided(master int)
-	// mayHaveChanged says whether a round that was not lost has changed the key of that name, or may have. It is called without mu.
-	// Default: yes. It is not asked of an operation that reads.
+	// mayHaveChanged says whether a round that was not lost has changed the key of this name, or may have. mayHaveChanged is called
+	// without mu, and never for an operation that reads. Default: yes.
 	mayHaveChanged(d rules.Decision, name string) bool
-	// missed is told, perhaps twice, that a master has not run the command in time, or may not have. It is called without mu, and
-	// before anything that was pushed after the entry is answered. Default: what the round releases is released late; release_late.go.
+	// missed is told, perhaps twice, that a master has not run the command in time, or may not have. missed is called without mu, and
+	// before any later request in the lane is answered. Default: the round's release is made late; release_late.go.
 	missed(en *entry)
-	// settled is called without mu for each vote whose command was sent, when its fate is known after the round is
-	// over: answered late, or lost with its connection. Default: nothing is to be done.
+	// settled is called without mu for each command that was sent, if the command's fate becomes known after the end of the round: the
+	// answer is late, or the connection broke. Default: nothing is to be done.
 	settled(en *entry)
-	// lacking returns what the operation has extended on a quorum, and the entry's master has answered that it does not have; see
-	// fill.go. It is called when the round is won, with its mu held. Default: nothing.
+	// lacking returns the locks that the operation has extended on a quorum, and that the entry's master lacks by its answer; see fill.go.
+	// lacking is called when the round is won, with the round's mu held. Default: nothing.
 	lacking(en *entry) []*gap
 
 	// The undos; undo.go. Default: nothing that the operation sets is taken back.
 
-	// signatures returns those of the keys that the operation sets, each to a value that signs it, and can take back.
+	// signatures returns the signatures of the keys that the operation sets and can take back.
 	signatures() []signature
-	// appendUndos appends what takes back all that the operation did on the entry's master, or may have. Nothing is taken back of a
-	// command in flight: its undo waits for its answer, or for the end of its connection. It is called with the round's mu held, and
-	// not again once it has returned an undo.
+	// appendUndos appends the undos of everything that the operation did on the entry's master, or may have done. Nothing is taken back of
+	// a command in flight: the undo waits for the answer, or for the end of the connection. appendUndos is called with the round's mu
+	// held, and not again once the entry has an undo.
 	appendUndos(to []*undo, en *entry) []*undo
-	// takeBack returns what removes the key with one of these signatures from the entry's master, where the entry set it or may
-	// have, or nil. It is called with the round's mu held.
+	// takeBack returns the undo of the key with this signature on the entry's master, if the entry set the key or may have; else nil.
+	// takeBack is called with the round's mu held.
 	takeBack(en *entry, sig signature) *undo
 
 	base() *round
@@ -212,7 +212,7 @@ func (r *round) cast(now instant, record func()) (over bool) {
 
 func (r *round) due() answerTime { return r.deadline }
 
-// failure returns the error of a round that a quorum did not answer.
+// failure returns the error of a round without the answers of a quorum.
 func (r *round) failure() error {
 	if r.engine.closing.Load() {
 		return ErrClosed
@@ -248,8 +248,8 @@ func (r *round) number(v rules.Vote, is func(*entry) bool) (n int) {
 	return n
 }
 
-// who returns the entries whose vote is v. If that is granted or refused, what their masters answered may be looked at; what others
-// answer may be being read just now. It is called with mu held.
+// who returns the entries with the vote v. The answers of granted and refused entries may be looked at; another entry's answer may be
+// being read just now. The caller holds mu.
 func (r *round) who(v rules.Vote) iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for i := range r.entries {
