@@ -110,42 +110,40 @@ func (m Mark) last() (last vouch.Span) {
 // execPatience is for how many InstanceTimeouts an Exec begins anew when the changes of others come between.
 const execPatience = 10
 
-// An exec is an Exec under way: compare-and-do. It looks at all keys
-// at once, lets the plan decide what a quorum's view of them calls for, and then makes one round: each master does all
-// of it if every key there still is as the quorum saw it, or nothing.
+// An exec is an Exec under way: compare-and-do. The exec looks at all keys at once, and asks the plan for the edits that a quorum's view
+// calls for. Then one round has each master make all edits if every key there still is as the quorum saw the key, or none.
 //
-// Why two clients that GETSET one expired lock cannot both get the old value, whatever proxies they use: a client is told a
-// value only if a quorum held it, and a quorum then replaced it for this client. The two quorums of two clients share a
-// master. That master replaced the old value for the first client. To replace it for the second, it must hold it again:
+// Two clients that GETSET an expired lock cannot both get the old value, through any proxies: a client is told a value only if a quorum
+// held the value, and a quorum then replaced the value for this client. The two quorums of two clients share a master. The shared master
+// replaced the old value for the first client. To replace the old value for the second client, the master must hold the value again:
 //
 //   - because the first Exec was undone. But an Exec is undone only if its client was not told of success, or the reply could
 //     not be delivered, or came too late;
 //   - or because the master's data is older. But then the master is in quarantine, and does not count.
 //
-// So of all Execs that try, one wins; or none, if the votes are split between more than two proxies. Those that lose look
-// again, and find the winner's value.
+// So of several Execs at most one wins; none wins if the votes are split between more than two proxies. The losers look again, and find
+// the winner's value.
 //
-// An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was left of
-// it, and only where its own value still is, as it had set it. This goes over a key's lane like an acquire's undo. It does not
-// put back
+// An Exec that does not win on a quorum puts back the values that it replaced and deleted, with the TTL that was left, and only where its
+// own value still is as the Exec had set it. The undo goes over a key's lane like an attempt's undo. The Exec does not put back
 //
 //   - keys that hold anything but strings;
-//   - the key of an Exec that does nothing but delete it, because its client does not want the key back; unless the reply is
-//     what was there (Claim);
-//   - what was deleted on a master whose answer was lost with its connection: if nothing is there now, the holder may have
+//   - the key of an Exec that does nothing but delete the key, because its client does not want the key back; unless the reply is
+//     the deleted value (Claim);
+//   - a key that was deleted on a master whose answer was lost with its connection: if the key is absent now, the holder may have
 //     released the key since.
 //
-// What a failed try has left on some masters, and what a later try puts on others, may together look like a quorum to another
-// client. So an Exec does not try again once its leftovers could make a quorum, or hide what was there (mayBeDone, noteLeft).
-// And if no quorum agrees, it does not answer that nothing is there.
+// The leftovers of a failed try on some masters, and a later try on others, may together look like a quorum to another client. So an Exec
+// does not try again once its leftovers could make a quorum, or hide the former value (mayBeDone, noteLeft). And if no quorum agrees, the
+// Exec does not answer that nothing is there.
 //
-// An Exec looks again, too, while the masters differ so much that no quorum agrees: another Exec is about to win, or to put
-// something back. A master that refuses an Exec which wins has missed what was there before, and is repaired; see repair.go.
+// An Exec looks again, too, while the masters differ so much that no quorum agrees: another Exec is about to win, or to put a value back.
+// A master that refuses a winning Exec has missed the value before, and is repaired; see repair.go.
 //
-// A watched key is unchanged if its value is, and if each master that told of it before is to drop it at the same moment: whoever
-// sets the key again, or extends it, changes that moment on one of them at least. So the look waits for them. If one is not heard
-// in time, the moment at which the last of all masters drops the key may still show a change. A key that was set and is gone
-// again leaves no trace.
+// A watched key is unchanged if its value is, and if each master that told of the key before is to drop the key at the same moment: a
+// client that sets or extends the key changes the moment on at least one of these masters. So the look waits for these masters. If a
+// master is not heard in time, the moment at which the last of all masters drops the key may still show a change. A key that was set and
+// is gone again leaves no trace.
 type exec struct {
 	engine   *Engine
 	req      ExecRequest

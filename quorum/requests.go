@@ -15,19 +15,18 @@ type Key struct {
 
 // Errors other than *NoQuorum.
 var (
-	// ErrWrongType says that a quorum holds something other than a string under the key.
+	// ErrWrongType says that a quorum holds a key of another type than a string.
 	ErrWrongType = errors.New("WRONGTYPE Operation against a key holding the wrong kind of value")
 	// ErrTooLong says that an extension would outlive Config.TTLMax.
 	ErrTooLong = errors.New("the lock would outlive ttl_max")
-	// ErrUnclear says that a value was set, but what it replaced is not clear: others wrote at the same time, or had left
-	// different values on a few masters each. If the answer were that nothing was there, two clients could both believe
-	// that they were first.
+	// ErrUnclear says that a value was set, but the replaced value is not clear: others wrote at the same time, or had left different
+	// values on a few masters each. If the answer were that the key was absent, two clients could both believe to be first.
 	ErrUnclear = errors.New("NOQUORUM it is set, but no quorum of masters agrees on what was there before; GET tells what is there now")
-	// ErrLate says that a quorum did what was asked, but too late to leave any validity. What was set has been undone. An
-	// extension has not been undone: masters may hold the lock still.
+	// ErrLate says that a quorum granted too late to leave any validity. The keys that were set have been undone. An extension has not
+	// been undone: masters may hold the lock still.
 	ErrLate = errors.New("NOQUORUM no validity is left of the TTL: it is too short, or the masters answered too late")
-	// ErrTooShort says that an Exec or a script would have made what was not there, with a TTL below TTLMin: a lock that is over
-	// when it is granted. An Exec has done nothing, and what a script had made has been undone.
+	// ErrTooShort says that an Exec or a script would have made a new key with a TTL below TTLMin: a lock that is over when the lock is
+	// granted. An Exec has done nothing, and a script has been undone.
 	ErrTooShort = errors.New("the TTL is too short: less than 1 ms of validity would be left")
 	// ErrClosed says that the engine was closed before the outcome was known.
 	ErrClosed = errors.New("lockproxy is shutting down")
@@ -38,17 +37,16 @@ type AcquireRequest struct {
 	Key   Key
 	Token string
 	TTL   time.Duration
-	// Reentrant extends the lock, instead of refusing it, where Token holds it already.
+	// Reentrant extends the lock, instead of refusing, where Token holds the lock already.
 	Reentrant bool
-	// WantFree asks, if the lock is refused, when it will be free by itself. It is for whoever waits for it.
+	// WantFree asks, if the lock is refused, when the lock will be free by itself. WantFree is for clients that wait.
 	WantFree bool
-	// Fenced asks for a fence. It goes with WantFree and with Insist, and with none of the others.
+	// Fenced asks for a fence. Of the other options, Fenced goes with WantFree and with Insist alone.
 	Fenced bool
-	// WantHolder asks who holds the lock if it is refused (SET … NX GET).
+	// WantHolder asks, if the lock is refused, for the holder (SET … NX GET).
 	WantHolder bool
-	// Insist, if not nil, is called when attempts at the same moment may have split the votes, so that perhaps none of them
-	// wins. If it returns true, the attempt is made once more, a little later; it is made askedMax times at most. Insist
-	// must not block.
+	// Insist, if not nil, is called when attempts at the same moment may have split the votes, so that perhaps no attempt wins. If
+	// Insist returns true, the attempt is made once more, a little later; askedMax times at most in all. Insist must not block.
 	Insist func() bool
 }
 
@@ -56,24 +54,24 @@ type AcquireRequest struct {
 type Acquired struct {
 	Err  error // *NoQuorum, ErrWrongType, ErrClosed
 	Lock *Lock // granted by a quorum, with validity left
-	// Held says, of one that is Reentrant, that a quorum granted it because the token held it already.
+	// Held says, after a Reentrant request, that a quorum granted because the token held the lock already.
 	Held bool
-	// Refused says that no quorum can be won now: somebody holds the lock, or the votes were split, or the
-	// quorum answered too late to leave any validity. What the attempt set has been undone.
+	// Refused says that no quorum can be won now: somebody holds the lock, or the votes were split, or the quorum answered too late to
+	// leave any validity. The attempt's keys have been undone.
 	Refused bool
-	// Holder is, on a refusal with WantHolder, the token that a quorum agrees on; "" if there is none.
+	// Holder is, on a refusal with WantHolder, the token that a quorum agrees on; "" if no quorum agrees.
 	Holder string
 	// Fence is, of a lock with Fenced, larger than every fence that was given out in this database before the attempt began.
 	Fence int64
 	// Unfounded says that Fence rests on the clocks of proxies alone: too few masters know the fences that were given out
 	// before.
 	Unfounded bool
-	// FreeIn is, on a refusal with WantFree, how long each master will hold something else, unless it is released or
-	// extended: 0 if it granted, negative if it told nothing. Nil if the quorum granted too late.
+	// FreeIn is, on a refusal with WantFree, for how long each master will hold another lock, unless the lock is released or extended: 0
+	// for a master that granted, negative for a master that told nothing. Nil if the quorum granted too late.
 	FreeIn []time.Duration
 }
 
-// WriteRequest asks for a quorum write that replaces what is there. TTL as in AcquireRequest.
+// WriteRequest asks for a quorum write that replaces the key. TTL as in AcquireRequest.
 type WriteRequest struct {
 	Key      Key
 	Value    string
@@ -104,7 +102,7 @@ type ExtendRequest struct {
 	Token string
 	TTL   time.Duration
 	Add   bool
-	// Fenced lets the record of the lock's fence live as long, and the client is told the validity. It does not go with Add.
+	// Fenced lets the record of the lock's fence live as long, and the client is told the validity. Fenced does not go with Add.
 	Fenced bool
 }
 
@@ -117,7 +115,7 @@ type Extended struct {
 	Lock   *Lock     // the promise, to be asked when the reply is written, nil if there is none; abandoning it does nothing
 }
 
-// View is what a quorum agrees on about a key. If no answer can have a quorum, nobody holds the key: Exists is false.
+// View is a quorum's view of a key. If no answer can have a quorum, nobody holds the key: Exists is false.
 type View struct {
 	Err    error // *NoQuorum, ErrClosed; ErrWrongType from Get only
 	Exists bool
@@ -125,8 +123,8 @@ type View struct {
 	Value  string        // of a string; "" if it is long and nobody asked for it
 	Length int           // of a string in bytes, of anything else in entries (not from Get)
 	TTL    time.Duration // how long a quorum will still hold the key, as the client that set it would count (Read only)
-	// TTLMost is the longest that a master has told. TTL may come from a master that has missed an extension, but in every
-	// quorum there is a master that has made it. So what must not be shorter than the lock goes by TTLMost.
+	// TTLMost is the longest TTL that a master has told. TTL may come from a master that has missed an extension, but in every quorum
+	// there is a master that has made the extension. So a time that must not be shorter than the lock goes by TTLMost.
 	TTLMost time.Duration
 	seen    rules.Opinion // as masters told it
 	head    string        // the first bytes of a long value, if they were asked for
@@ -144,7 +142,7 @@ const (
 	IfLess                                // LT
 )
 
-// ExpireRequest asks to change the TTL of whatever a quorum holds. A TTL that is zero or negative deletes the key.
+// ExpireRequest asks to change the TTL of the key that a quorum holds. A TTL of zero, or a negative TTL, deletes the key.
 type ExpireRequest struct {
 	Key       Key
 	TTL       time.Duration
@@ -157,14 +155,14 @@ type Changed struct {
 	Applied bool  // the key was there, the condition held, and a quorum applied it
 }
 
-// A Lock is what a granted acquire, or an Exec that set keys, has taken, or what an extension has made longer.
+// A Lock stands for the keys that an acquire, or an Exec, has taken, or that an extension has made longer.
 type Lock struct {
 	engine *Engine
 	taken  takings
 	until  instant
 }
 
-// takings are what an operation has taken, or made longer.
+// takings are the keys that an operation has taken, or made longer.
 type takings interface {
 	undo(after func()) // of an extension does nothing
 	appendKeys(to []Key) []Key
@@ -173,14 +171,14 @@ type takings interface {
 // AppendKeys appends the keys that the lock consists of. The names are the request's.
 func (l *Lock) AppendKeys(to []Key) []Key { return l.taken.appendKeys(to) }
 
-// Until returns when the promised validity ends, on the monotonic clock. That clock stands still while the machine is
-// suspended, so it is earlier each time by what was slept since.
+// Until returns when the promised validity ends, on the monotonic clock. The monotonic clock stands still while the machine is suspended,
+// so Until is earlier, after each suspend, by the time of the suspend.
 func (l *Lock) Until() time.Time {
 	l.engine.catchUp()
 	return l.engine.timeAt(l.until)
 }
 
-// Abandon undoes the lock, because its client is gone or the reply would come too late. What an extension made longer stays.
+// Abandon undoes the lock, because its client is gone or the reply would come too late. A lock that was extended stays.
 // Abandon does not wait, and only the first call does anything.
 func (l *Lock) Abandon() {
 	//mutant: an abandoned lock is not undone
