@@ -111,10 +111,10 @@ func (c *Config) remaining(told []sighting, agreed rules.Opinion, quorum int) (t
 	return c.shown(left[len(left)-quorum]), c.shown(min(longest, c.kept(c.TTLMax)))
 }
 
-// timeLateness notes by how much a key is kept longer than its client asked. It is called by the lane's loop.
-func (s *sighting) timeLateness(c *laneClock, name string) {
+// noteSurplus notes by how much a key is kept longer than its client asked. It is called by the lane's loop.
+func (s *sighting) noteSurplus(c *laneClock, name string) {
 	if s.Exists && s.left >= 0 {
-		least, most := c.lateness(signature{name: name, token: s.Value}, s.ends, s.slack)
+		least, most := c.surplus(signature{name: name, token: s.Value}, s.ends, s.slack)
 		s.late, s.later = time.Duration(least)*time.Millisecond, time.Duration(most)*time.Millisecond
 	}
 }

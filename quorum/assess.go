@@ -177,7 +177,7 @@ func (a *assessor) hindsight(found marks, epoch int64, look *endLook) string {
 	if found.quarantine != "" {
 		a.horizon.ends = ends{} // the master is known to have forgotten
 	}
-	return a.horizon.ends.missed(look, epoch)
+	return a.horizon.ends.evidence(look, epoch)
 }
 
 // suspicion returns why a master may have forgotten locks though its canary is in place.

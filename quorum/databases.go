@@ -94,11 +94,11 @@ func (d *databases) each(f func(*lane)) {
 	}
 }
 
-// areSettled says that all connected masters have answered, and have been sent all undos.
-func (d *databases) areSettled() bool {
-	settled := true
-	d.each(func(l *lane) { settled = settled && l.queue.isSettled() })
-	return settled
+// areIdle says that all connected masters have answered, and have been sent all undos.
+func (d *databases) areIdle() bool {
+	all := true
+	d.each(func(l *lane) { all = all && l.queue.isIdle() })
+	return all
 }
 
 // status returns the status of a database, and makes its lanes if nobody has yet.

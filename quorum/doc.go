@@ -46,7 +46,7 @@
 //	                 If so it gets new marks, which every proxy sees, and is in quarantine: then its grants do not count
 //	proof            with each batch: are the marks the same, and did its clock run as ours did? Else the batch does not count,
 //	                 and the master is assessed anew
-//	settleEpochs     when votes are about to win: has none of these masters got new marks since?
+//	checkEpochs      when votes are about to win: has none of these masters got new marks since?
 //	monitor          beside all this: ends quarantines, by what the other masters remember; finds out whose clock jumped
 //
 // A lane holds one of each type that judges its master; none of these knows the lane, but for the two methods of an examiner:

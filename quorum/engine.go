@@ -88,17 +88,17 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 // running end with ErrClosed.
 func (e *Engine) Close() {
 	if e.refuse() {
-		e.settle()
+		e.drain()
 		e.cancel()
 	}
 	<-e.ctx.Done()
 	e.loops.Wait()
 }
 
-// settle waits until all connected masters have answered, and have been sent all undos.
-func (e *Engine) settle() {
+// drain waits until all connected masters have answered, and have been sent all undos.
+func (e *Engine) drain() {
 	deadline := e.now() + e.cfg.MasterDeadAfter
-	for e.now() < deadline && !e.databases.areSettled() {
+	for e.now() < deadline && !e.databases.areIdle() {
 		time.Sleep(time.Millisecond)
 	}
 }

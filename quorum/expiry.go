@@ -54,10 +54,10 @@ func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 // place is a signature's place in the tables.
 func place(hash uint64) int { return int((hash>>32*31 + hash) % 1024) }
 
-// lateness returns by how much later than asked a key may expire, at least and at most, that ends within slack of an instant. Of the
-// instant that was chosen last for the key's signature, the lateness is known. Of any other instant, the lateness is less than the
+// surplus returns by how much later than asked a key may expire, at least and at most, that ends within slack of an instant. Of the
+// instant that was chosen last for the key's signature, the surplus is known. Of any other instant, the surplus is less than the
 // way to the next instant for extensions, plus width: the uncertainty of the master's clock.
-func (e *expiries) lateness(hash uint64, ends, slack, width int64) (least, most int64) {
+func (e *expiries) surplus(hash uint64, ends, slack, width int64) (least, most int64) {
 	i := place(hash)
 	if at := e.last[i]; at != 0 && max(at-ends, ends-at) <= slack {
 		return e.later[i], e.later[i] + e.unsure[i] + slack

@@ -140,21 +140,21 @@ func TestHowMuchLaterAKeyExpiresIsKnown(t *testing.T) {
 	sig := signature{name: key, token: "mine"}
 	for asked := int64(1_000_000); asked < 1_000_200; asked++ { // an attempt each millisecond
 		at := e.choose(sig.hash(), asked, 1)
-		if least, most := e.lateness(sig.hash(), at, 0, 7); least != at-asked || most != least {
+		if least, most := e.surplus(sig.hash(), at, 0, 7); least != at-asked || most != least {
 			t.Fatalf("asked for %d, chose %d: %d to %d", asked, at, least, most)
 		}
-		if least, most := e.lateness(sig.hash(), at+2, 2, 7); least != at-asked || most != least+2 {
+		if least, most := e.surplus(sig.hash(), at+2, 2, 7); least != at-asked || most != least+2 {
 			t.Fatalf("inexactly, chose %d: %d to %d", at, least, most)
 		}
-		if least, most := e.lateness(sig.hash(), at+1, 0, 7); least != 0 || most != 10 {
+		if least, most := e.surplus(sig.hash(), at+1, 0, 7); least != 0 || most != 10 {
 			t.Fatalf("of another instant: %d to %d", least, most)
 		}
 	}
 	e.unsure[place(sig.hash())] = 5
-	if _, most := e.lateness(sig.hash(), e.last[place(sig.hash())], 0, 7); most != e.later[place(sig.hash())]+5 {
+	if _, most := e.surplus(sig.hash(), e.last[place(sig.hash())], 0, 7); most != e.later[place(sig.hash())]+5 {
 		t.Errorf("of an unsure clock: %d", most)
 	}
-	if least, most := e.lateness(signature{name: "another"}.hash(), 5, 2, 1); least != 0 || most != 20 {
+	if least, most := e.surplus(signature{name: "another"}.hash(), 5, 2, 1); least != 0 || most != 20 {
 		t.Errorf("of nothing known, inexactly: %d to %d", least, most)
 	}
 }

@@ -69,7 +69,7 @@ func (f *fencing) won() {
 	a := f.attempt
 	kept, seeded := 0, 0
 	a.mu.Lock()
-	a.settleEpochs() // of those, too, that have answered since
+	a.checkEpochs() // of those, too, that have answered since
 	for i := range a.entries {
 		fence, sure, ok := a.entries[i].fence()
 		if !ok {

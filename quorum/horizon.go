@@ -97,8 +97,8 @@ func lookForEnd() *endLook {
 
 func (l *endLook) calls() []*masters.Call { return []*masters.Call{&l.end, &l.left, &l.time} }
 
-// missed returns why the master may have forgotten locks, by the end that is found in an epoch; "" if nothing says so.
-func (e *ends) missed(found *endLook, epoch int64) string {
+// evidence returns why the master may have forgotten locks, by the end that is found in an epoch; "" if nothing says so.
+func (e *ends) evidence(found *endLook, epoch int64) string {
 	text, end := endIn(found.end.Reply)
 	left, ok1 := found.left.Reply.(int64)
 	now, ok2 := millis(&found.time)

@@ -191,14 +191,14 @@ func (c *laneClock) expiry(hash uint64, at int64) int64 {
 // expiryAnew chooses an instant for a key that other masters have: these may keep the key for longer than was asked for already.
 func (c *laneClock) expiryAnew(hash uint64, at int64) int64 {
 	at = c.expiry(hash, at)
-	_, most := c.expiries.lateness(hash, at, expirySlack, 0)
+	_, most := c.expiries.surplus(hash, at, expirySlack, 0)
 	c.expiries.unsure[place(hash)] += most + 4*(2*expirySlack+1)
 	return at
 }
 
-// lateness returns by how much longer than was asked for a key is kept that ends within slack of an instant, at least and at most.
-func (c *laneClock) lateness(sig signature, ends, slack int64) (least, most int64) {
-	return c.expiries.lateness(sig.hash(), ends, slack, c.width())
+// surplus returns by how much longer than was asked for a key is kept that ends within slack of an instant, at least and at most.
+func (c *laneClock) surplus(sig signature, ends, slack int64) (least, most int64) {
+	return c.expiries.surplus(sig.hash(), ends, slack, c.width())
 }
 
 // raiseTimeout says to which instance_timeout a round trip leads, if it takes more than half of the one that is set: a command that

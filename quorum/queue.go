@@ -333,8 +333,8 @@ func (q *laneQueue) unreachable(now answerTime) string {
 	return q.overdue(now).text
 }
 
-// isSettled says that nothing is due: a connected master has answered, and was sent all undos.
-func (q *laneQueue) isSettled() bool {
+// isIdle says that nothing is due: a connected master has answered, and was sent all undos.
+func (q *laneQueue) isIdle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.down != "" || len(q.undos) == 0 && q.batchSince == idle

@@ -125,7 +125,7 @@ func (l *readRound) read(en *entry) ballot {
 	}
 	if en.counts(is) {
 		for i := range all {
-			all[i].timeLateness(&en.lane.clock, l.names[i])
+			all[i].noteSurplus(&en.lane.clock, l.names[i])
 			l.keys[i].add(en, all[i])
 		}
 		l.within = min(l.within, len(all))
@@ -173,7 +173,7 @@ func (*readRound) reads() bool { return true }
 // decide waits until something is known about every key.
 func (l *readRound) decide(t rules.Tally) rules.Decision {
 	//mutant: who told of what is watched is not waited for
-	if l.every && t.Pending() > 0 || slices.ContainsFunc(l.marks, l.awaits) {
+	if l.every && t.Pending() > 0 || slices.ContainsFunc(l.marks, l.waitsFor) {
 		return rules.Undecided
 	}
 	d := decideEach(l.keys[:l.within], t)
@@ -204,8 +204,8 @@ func decideEach(keys []agreement, t rules.Tally) rules.Decision {
 	return decision
 }
 
-// awaits says that a master which told of what is marked has not answered.
-func (l *readRound) awaits(m Mark) bool {
+// waitsFor says that a master which told of what is marked has not answered.
+func (l *readRound) waitsFor(m Mark) bool {
 	return slices.ContainsFunc(m.told, func(s sighting) bool { return l.entries[s.master].vote == rules.Pending })
 }
 
@@ -224,7 +224,7 @@ func (l *readRound) ended(d rules.Decision) {
 	for i := range l.views {
 		l.timeDrops(&l.keys[i])
 		l.views[i] = l.keys[i].view(l.engine)
-		if l.apart && l.keys[i].told != nil && d == rules.Lost && l.unsettled(i) {
+		if l.apart && l.keys[i].told != nil && d == rules.Lost && l.isOpen(i) {
 			l.views[i].Err = errNoAgreement
 		}
 	}
@@ -232,9 +232,9 @@ func (l *readRound) ended(d rules.Decision) {
 	l.done(l)
 }
 
-// unsettled says that no quorum agrees on the i-th key, while a master that does not answer could have made up one. It is called
+// isOpen says that no quorum agrees on the i-th key, while a master that does not answer could have made up one. It is called
 // with mu held.
-func (l *readRound) unsettled(i int) bool { return l.keys[i].decide(l.tally) == rules.Unanswered }
+func (l *readRound) isOpen(i int) bool { return l.keys[i].decide(l.tally) == rules.Unanswered }
 
 // first is the outcome of a reading of one key.
 func (l *readRound) first() View {

@@ -28,7 +28,7 @@ type repair struct {
 	fills    bool
 	deadline answerTime // as of a round
 	ends     []int64    // by key of the Exec: when what it puts expires; nil before it is sent. Guarded by edit.mu
-	answered bool       // guarded by edit.mu
+	replied  bool       // guarded by edit.mu
 }
 
 // A mending is the repairs of one Exec that has won.
@@ -72,15 +72,15 @@ func (m *mending) push(r *repair) {
 	r.lane.queue.push(r, d.engine.waited())
 }
 
-// missedBy says that a master has not made the change, and will not make it: neither by the Exec's own command nor by a
+// lacksChange says that a master has not made the change, and will not make it: neither by the Exec's own command nor by a
 // repair. A change that was made once must not be made again: a client that was told of it may have taken it away since.
-// missedBy is called with round.mu held.
-func (m *mending) missedBy(master int) bool {
+// lacksChange is called with round.mu held.
+func (m *mending) lacksChange(master int) bool {
 	if en := &m.of.entries[master]; en.fate != answered || en.Reply != int64(other) {
 		return false
 	}
 	return !slices.ContainsFunc(m.repairs, func(r *repair) bool {
-		return r.master == master && r.ends != nil && !(r.answered && r.Reply == int64(0))
+		return r.master == master && r.ends != nil && !(r.replied && r.Reply == int64(0))
 	})
 }
 
@@ -110,7 +110,7 @@ func (r *repair) take(now answerTime) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	//mutant: what was taken away is repaired
-	if now >= r.deadline || d.revoked || r.lane.clock.unsure || !d.mending.missedBy(r.master) {
+	if now >= r.deadline || d.revoked || r.lane.clock.unsure || !d.mending.lacksChange(r.master) {
 		return false
 	}
 	var names []string
@@ -142,7 +142,7 @@ func (r *repair) take(now answerTime) bool {
 func (r *repair) reply(instant) {
 	d := r.edit
 	d.mu.Lock()
-	r.answered = true
+	r.replied = true
 	if r.Reply == int64(1) {
 		for _, k := range d.puts {
 			d.mending.learnAt(r.master, k, r.ends[k.at])
@@ -170,7 +170,7 @@ func (r *repair) undos() []*undo {
 	var all []*undo
 	for _, k := range d.puts {
 		u := newUndo(r.lane, k.signature(), r.ends[k.at], d.engine.cfg.kept(k.TTL))
-		u.unknown = !r.answered
+		u.unknown = !r.replied
 		all = append(all, u)
 	}
 	return all
@@ -222,7 +222,7 @@ func (m *mending) checkedUp(l *readRound) {
 			case m.isDone(k, s):
 				done++
 			//mutant: a checkup takes what was put anew for the past
-			case m.missedBy(s.master) && m.isStale(k, s):
+			case m.lacksChange(s.master) && m.isStale(k, s):
 				stale++
 				wants[s.master] = true
 			default:

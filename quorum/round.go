@@ -192,7 +192,7 @@ func (r *round) cast(now instant, record func()) (over bool) {
 		r.decision = r.operation.decide(r.tally)
 	}
 	relied := r.keeps > 0 || r.lasting // a grant counts only as long as its master remembers the grant
-	if !over && r.decision == rules.Won && relied && r.settleEpochs() {
+	if !over && r.decision == rules.Won && relied && r.checkEpochs() {
 		r.decision = r.operation.decide(r.tally)
 	}
 	d := r.decision

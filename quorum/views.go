@@ -73,7 +73,7 @@ func (v *viewsRound) read(en *entry) ballot {
 	if !ok || len(all) != 1 {
 		return unexpected
 	}
-	all[0].timeLateness(&en.lane.clock, v.key.Name)
+	all[0].noteSurplus(&en.lane.clock, v.key.Name)
 	if en.vote == rules.Pending { // not after the deadline
 		v.seen[en.master] = &all[0]
 	}

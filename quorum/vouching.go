@@ -121,10 +121,10 @@ func millis(c *masters.Call) (int64, bool) {
 	return t.UnixMilli(), ok && c.Answered && c.Err == nil
 }
 
-// settleEpochs takes back the grants of masters that have come to a new epoch since, because they may have forgotten the grants. It
+// checkEpochs takes back the grants of masters that have come to a new epoch since, because they may have forgotten the grants. It
 // says whether there were any. The roster has the new epoch by now if any grant that came afterwards depends on the new epoch
 // (vouch.Quarantine).
-func (r *round) settleEpochs() bool {
+func (r *round) checkEpochs() bool {
 	void := false
 	for i := range r.entries {
 		en := &r.entries[i]
