@@ -6,11 +6,11 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// An Exec that does not win on a quorum puts back what it replaced and deleted; exec.go says what, and why the rest stays. Whether
-// it may try again depends on what may be left.
+// An Exec that does not win on a quorum puts values back; exec.go has the values, and why the rest stays. Whether the Exec may try again
+// depends on its leftovers.
 
-// undo puts back what was there, on every master that made the change or may have made it, and calls after when those
-// that did have confirmed, or one InstanceTimeout has passed. Only the first undo does anything.
+// undo puts the former values back, on every master that made the change or may have made the change, and calls after when the masters
+// that made the change have confirmed, or one InstanceTimeout has passed. Only the first undo does anything.
 func (d *execRound) undo(after func()) {
 	var undos []*undo
 	d.mu.Lock()
@@ -25,7 +25,7 @@ func (d *execRound) undo(after func()) {
 	pushUndos(d.engine, undos, after)
 }
 
-// settled undoes what a late master did after the Exec had failed, or after what the Exec put was released.
+// settled undoes a late master's changes, if the Exec has failed, and the keys whose release came before the late answer.
 func (d *execRound) settled(en *entry) {
 	var late []*undo
 	d.mu.Lock()
@@ -49,7 +49,7 @@ func (d *execRound) settled(en *entry) {
 	pushUndos(d.engine, late, func() {})
 }
 
-// appendUndos puts back all that one master changed.
+// appendUndos puts back every change of the entry's master.
 func (d *execRound) appendUndos(to []*undo, en *entry) []*undo {
 	if !d.applied(en) && en.fate != unknown {
 		return to
@@ -71,7 +71,7 @@ func (d *execRound) applied(en *entry) bool {
 	return en.Err == nil && ok && len(list) == 1+len(d.keys)
 }
 
-// putBack returns what takes back one change on one master, or nil if that cannot be done.
+// putBack returns the undo of a change on a master, or nil if the change cannot be undone.
 func (d *execRound) putBack(en *entry, k *edited) *undo {
 	c, name, had, restorable := &d.engine.cfg, []string{k.key.Name}, d.had(en, k), d.restorable(en, k)
 	switch {
@@ -103,8 +103,8 @@ func (d *execRound) putBack(en *entry, k *edited) *undo {
 	return nil
 }
 
-// takeBack returns an undo of sig alone, if it was put on a master to which its release could not be sent; nil if it was not. The
-// other keys have releases of their own.
+// takeBack returns the undo of the key with sig alone, if the key was put on a master to which its release could not be sent; else nil.
+// The other keys have releases of their own.
 func (d *execRound) takeBack(en *entry, sig signature) *undo {
 	done := en.fate == answered && en.took
 	if en.undoing || !done && en.fate != unknown {
@@ -119,13 +119,13 @@ func (d *execRound) takeBack(en *entry, sig signature) *undo {
 	return nil
 }
 
-// restorable says that what the change replaced is a string, and that its expiry is known.
+// restorable says that the replaced value is a string, and that its expiry is known.
 func (d *execRound) restorable(en *entry, k *edited) bool {
 	return k.was.Type == "string" && d.had(en, k) > 0
 }
 
-// had returns when the master was to drop what the change replaced, by its clock: as it answered or, if its answer was lost,
-// as it told when it was looked at. It is 0 if that is not known, or never.
+// had returns when the master was to drop the replaced value, by the master's clock: as the master answered or, if the answer was lost,
+// as the master told in the look before. 0 stands for unknown, and for never.
 func (d *execRound) had(en *entry, k *edited) int64 {
 	if en.fate != answered {
 		return d.looked.ends(en.master, k.at)
@@ -135,7 +135,7 @@ func (d *execRound) had(en *entry, k *edited) int64 {
 	return at
 }
 
-// lasts returns when what was put on a master expires, if it was put; 0 if that is not known, or never.
+// lasts returns when the value that was put on a master expires, if the value was put; 0 stands for unknown, and for never.
 func (d *execRound) lasts(en *entry, k *edited) int64 {
 	if k.KeepTTL {
 		return max(d.had(en, k), k.ends[en.master])
@@ -143,8 +143,8 @@ func (d *execRound) lasts(en *entry, k *edited) int64 {
 	return k.ends[en.master]
 }
 
-// mayBeDone says that a quorum of masters has made the change, or may have, in this try or in an earlier one that was not
-// undone: another client may have been told what was put.
+// mayBeDone says that a quorum of masters has made the change, or may have, in this try or in an earlier try that was not undone: another
+// client may have been told the new values.
 func (d *execRound) mayBeDone() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,9 +162,8 @@ func (d *execRound) mayHaveApplied(en *entry) bool {
 	return en.fate == unknown || en.fate == sent || d.applied(en)
 }
 
-// noteLeft notes on which masters something of this try may be left. It returns false if a master may lack what was there
-// before: the next look might find nothing on that master, and nothing on others that never had the key, and so take the key
-// for free.
+// noteLeft notes the masters on which a part of this try may be left. noteLeft returns false if a master may lack the former value: the
+// next look might find nothing on this master, and nothing on others that never had the key, and so take the key for free.
 func (d *execRound) noteLeft() (again bool) {
 	puts, deletes := len(d.puts), 0
 	for _, k := range d.keys {
@@ -194,7 +193,7 @@ func (d *execRound) noteLeft() (again bool) {
 	return again
 }
 
-// displaces says that what was put on a master took the place of something that cannot be put back: its undo leaves nothing.
+// displaces says that a value on a master took the place of a value that cannot be put back: the undo leaves nothing.
 func (d *execRound) displaces(en *entry) bool {
 	return slices.ContainsFunc(d.puts, func(k *edited) bool { return k.was.Exists && !d.restorable(en, k) })
 }

@@ -8,26 +8,26 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// A fence is a number that grows with every lock that is asked for with one: it is larger than each that was given out, in
-// this database, before the attempt began (rule 14). Every master keeps the largest fence that it has seen, over all
-// resources. With it stands an epoch of the master's canary in which it has missed no fence that it was asked to keep. While
-// this is its present epoch the master is seeded. A master that forgets comes to a new epoch, and is seeded no more.
+// A fence is a number that grows with every fenced lock: a new fence is larger than every fence that was given out, in this database,
+// before the attempt began (rule 14). Every master keeps the largest fence that the master has seen, over all resources, and beside the
+// fence an epoch of the master's canary in which the master has missed no fence. While this epoch is the present epoch, the master is
+// seeded. A master that forgets comes to a new epoch, and is seeded no more.
 //
 // Fences keep growing because at most N − q masters are ever seeded with less than a fence that was given out:
 //
-//	take       each master that grants answers its largest fence plus one, or what this proxy's clock proposes, if that is more
-//	           One of any N − q + 1 that are seeded knows all that was given out: so the largest of their answers is new.
-//	raise      if no quorum has kept that very number, a second round raises masters to it before the client is told
-//	look       if fewer than a quorum of masters granted and are seeded, all masters are asked first what they know. They
-//	           are also told the epochs of the masters that are to be seeded: votes that these gave earlier are then void
-//	           for whoever keeps a fence on the masters afterwards (as for horizons: vouch.Quarantine)
+//	take       each master that grants answers its largest fence plus one, or the proposal of this proxy's clock, if that is more.
+//	           Of any N − q + 1 seeded masters, at least one knows every fence: so the largest of their answers is new
+//	raise      if no quorum has kept the very number, a second round raises masters to the fence before the client is told
+//	look       if fewer than a quorum of masters granted and are seeded, all masters are asked for their fences first. The masters
+//	           are also told the epochs of the masters that are to be seeded: earlier votes of these are then void for every
+//	           proxy that keeps a fence on the masters afterwards (as for horizons: vouch.Quarantine)
 //
-// A quarantined master is seeded when its quarantine ends, with what the masters that tell their horizons know. If too few
-// masters are seeded to ask, as in a new deployment, a fence is more than all that a quorum of masters, or more, knows, and no
-// less than the clock proposes. Such a fence is Unfounded.
+// A quarantined master is seeded when its quarantine ends, with the fences of the masters that tell their horizons. If too few masters are
+// seeded to ask, as in a new deployment, a fence is more than every fence that a quorum of masters, or more, knows, and no less than the
+// clock's proposal. Such a fence is Unfounded.
 //
 // On a seeded master, a record of the fence lies beside the lock's key, and lives as long: so a quorum knows the newest fence of
-// a resource. A record names its epoch: one of an earlier epoch, which comes back with old data, does not count.
+// a resource. A record names its epoch: a record of an earlier epoch, which comes back with old data, does not count.
 
 // fenceOf reads what a record told; 0 if there is none.
 func fenceOf(text string) int64 {

@@ -9,17 +9,17 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// A repair writes on one master what an Exec has won with on the others. That master has missed what was there before: it was
-// away, or an Exec that lost had put its own value there meanwhile. Without the repair it would refuse every later change as
-// well, and its vote would be missing as soon as another master is away. A repair is no vote, and nobody waits for it.
+// A repair writes the values of a winning Exec on a master that refused the Exec. The master has missed the values before: the master was
+// away, or an Exec that lost had put its own value there meanwhile. Without the repair, the master would refuse every later change as
+// well, and its vote would be missing as soon as another master is away. A repair is no vote, and nobody waits for a repair.
 //
-// A repair must not take away the vote of an attempt under way, or of a lock that is held. So it replaces only a value that, as
-// this engine knows, a quorum had before the Exec, and only if this copy of it expires at the instant that is known. The Exec
-// has replaced something else on a quorum. The two quorums share a master. On that master the former value was replaced, or
-// given back, or had expired; or the master has forgotten it, and then had no vote for the Exec while that could matter. So
-// nobody holds the key by the former value any more.
+// A repair must not take away the vote of an attempt under way, or of a lock that is held. So a repair replaces only a value that, as
+// this engine knows, a quorum had before the Exec, and only if the master's copy expires at the known instant. The Exec has replaced
+// another value on a quorum. The two quorums share a master. On the shared master the former value was replaced, or given back, or had
+// expired; or the master has forgotten the value, and had no vote for the Exec while a holder could remain. So nobody holds the key by
+// the former value any more.
 //
-// A repair also fills a master that has nothing, if a quorum has what the Exec has put.
+// A repair also fills a master that has nothing, if a quorum has the Exec's value.
 type repair struct {
 	masters.Call
 	lane     *lane
@@ -31,7 +31,7 @@ type repair struct {
 	replied  bool       // guarded by edit.mu
 }
 
-// A mending is the repairs of one Exec that has won.
+// A mending has the repairs of an Exec that has won.
 type mending struct {
 	of      *execRound // whose mu guards all below
 	known   uint64     // history.now when the Exec had won

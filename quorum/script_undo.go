@@ -182,12 +182,12 @@ func (r *scriptRound) settled(en *entry) {
 	pushUndos(r.engine, late, func() {})
 }
 
-// A script that gives a lock back may miss a master, too; see release_late.go. The script is not run late, because nobody knows
-// what else it would do there. But a key that it has deleted on other masters is deleted late on that one, if it is the very same
-// key: it has the same content, as DUMP has it, and expires in the millisecond to which a script that ran through this engine is
-// known to have set it. The content says who holds the lock, and how often. So the lock stays if the same client holds it once more.
-// It also stays if several clients hold it there, as readers do: on the master that has deleted it, the other holds were over, and
-// what tells that is in other keys.
+// A script that gives a lock back may miss a master, too; see release_late.go. The script is not run late, because nobody knows its other
+// effects there. But a key that the script has deleted on other masters is deleted late on the missed master, if the key is the very
+// same: the content, as DUMP has the content, is the same, and the key expires in the millisecond to which a script through this engine is
+// known to have set the key. The content names the holder, and the number of holds. So the lock stays if the same client holds the lock
+// once more. The lock also stays if several clients hold the lock there, as readers do: on the master that deleted the key, the other
+// holds were over, and only other keys tell of the end of holds.
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
 func (r *scriptRound) eachExpiry(a *vote.Answer, f func(sig signature, at int64)) {
