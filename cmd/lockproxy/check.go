@@ -20,8 +20,8 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// checkDatabases says in which databases no quorum could vote, other than that in which clients begin, which is what the verdicts tell
-// of. They say what a master lacks altogether.
+// checkDatabases names the databases in which no quorum could vote, except the clients' first database. The verdicts tell of the first
+// database, and of everything that a master lacks.
 func checkDatabases(cfg *config.Config, probes []probe, w io.Writer) {
 	var lacking []string
 	for db := range cfg.Databases {
@@ -55,7 +55,7 @@ func checkNames(cfg *config.Config, probes []probe, w io.Writer) (agreed bool) {
 	return true
 }
 
-// A probe is what one master told, and what follows from it.
+// A probe has the answers of one master, and the conclusions.
 type probe struct {
 	addr        string
 	info        masters.Info
@@ -67,7 +67,7 @@ type probe struct {
 	verdict     string
 }
 
-// inspect adds what the masters' marks say. It may take as long as init, as with many databases on masters far away.
+// inspect adds the masters' marks. With many databases on masters far away, inspect may take as long as init.
 func inspect(cfg *config.Config, ms []masters.Master, probes []probe) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectMax(cfg))
 	defer cancel()
@@ -98,9 +98,9 @@ func probeAll(cfg *config.Config, ms []*masters.Redis, all []masters.Master) []p
 	return probes
 }
 
-// wrongScheme says what to write instead, if a server could not be asked because it speaks TLS and its URL says that it does
-// not, or the other way round. It has time of its own, because that of the probe may be over. A server that kept silent when it was
-// spoken to without TLS is not tried, because one that speaks TLS would have answered something.
+// wrongScheme tells which scheme to write in the URL, if a server could not be asked because the server speaks TLS and its URL has
+// no TLS, or the other way round. wrongScheme has its own timeout, because the probe's may be over. A server that kept silent without
+// TLS is not tried: a TLS server would have answered something.
 func wrongScheme(m *masters.Redis, err error) string {
 	if err == nil || !m.TLS() && reason(err, "") == upstream.NoAnswer {
 		return ""
@@ -213,7 +213,7 @@ func orDash(s string) string {
 	return s
 }
 
-// persistence says what a restart leaves of the locks. Only AOF with fsync always leaves all.
+// persistence says how a master keeps locks over a restart. Only with AOF and fsync always do all locks survive.
 func persistence(i masters.Info) string {
 	switch {
 	case i.AppendFsync == "":

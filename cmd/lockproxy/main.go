@@ -1,10 +1,10 @@
 // Command lockproxy listens for Redis clients and turns their locking commands into Redlock majority locks over N
 // independent Redis masters.
 //
-// commands.go is the table of what can be run, main.go runs it, serve.go says in which order a proxy is built and torn down, check.go
-// looks at masters. What a command is told is in cli; the commands that need nothing but a proxy, as run, are in shell. The settings
-// are in config, the operators' pages in admin, the masters for trying out in embedded, sockets that cost less in sock, certificates
-// and passwords that are renewed in renewed.
+// commands.go is the table of commands, main.go runs a command, serve.go has the order in which a proxy is built and torn down, check.go
+// looks at masters. Flags and help are in cli; commands that need nothing but a proxy, as run, are in shell. The settings are in
+// config, the operators' pages in admin, the masters for trying out in embedded, cheaper sockets in sock, renewed certificates and
+// passwords in renewed.
 package main
 
 import (
@@ -26,13 +26,13 @@ func main() {
 	os.Exit(code)
 }
 
-// ballast is memory that is never touched, and so never resident. It makes the collector, which lets the heap double
-// between its runs, count from 64 MB: a proxy with few clients holds a few MB and makes hundreds a second, and would
-// spend a tenth of its time collecting them.
+// ballast is memory that is never touched, and so never resident. The collector lets the heap double between its runs, and the
+// ballast makes the collector count from 64 MB. Without the ballast a proxy with few clients, which holds a few MB and makes
+// hundreds a second, would spend a tenth of its time in the collector.
 var ballast = make([]byte, ballastSize(debug.SetMemoryLimit(-1)))
 
-// ballastSize is its size under a limit of memory (GOMEMLIMIT). The limit also counts memory that is not resident: if the ballast
-// alone reached it, the collector would run all the time.
+// ballastSize is the size of the ballast under a limit of memory (GOMEMLIMIT). The limit also counts memory that is not resident: if
+// the ballast alone reached the limit, the collector would run all the time.
 func ballastSize(limit int64) int64 { return min(64<<20, limit/4) }
 
 // The exit codes.
@@ -45,7 +45,7 @@ const (
 // aliases are flags that people try.
 var aliases = map[string]string{"-h": "help", "--h": "help", "-help": "help", "--help": "help", "-v": "version", "-version": "version", "--version": "version"}
 
-// run returns the exit code. Output that could not be written is a failure: half of it in a file must not be taken for all.
+// run returns the exit code. A failed write of output is a failure: half of the output in a file must not be taken for all.
 func run(args, env []string, stdout, stderr io.Writer) int {
 	out := &output{to: stdout}
 	code := runNamed(args, env, out, stderr)
@@ -56,13 +56,13 @@ func run(args, env []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// An output remembers the first error of writing to it.
+// An output remembers its first failed write.
 type output struct {
 	to  io.Writer
 	err error
 }
 
-// File returns the file that is written to, or nil: what is drawn on a terminal needs it.
+// File returns the file of the output, or nil. Drawing on a terminal needs the file.
 func (o *output) File() *os.File {
 	file, _ := o.to.(*os.File)
 	return file
@@ -76,7 +76,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// runNamed runs what the first argument names.
+// runNamed runs the command named by the first argument.
 func runNamed(args, env []string, stdout, stderr io.Writer) int {
 	name := "serve"
 	if len(args) > 0 && (!strings.HasPrefix(args[0], "-") || aliases[args[0]] != "") {
@@ -101,7 +101,7 @@ func runNamed(args, env []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
-// before returns what stands before a word, or everything.
+// before returns the text before a word, or the whole text.
 func before(args []string, word string) []string {
 	if i := slices.Index(args, word); i >= 0 {
 		return args[:i]
@@ -109,7 +109,7 @@ func before(args []string, word string) []string {
 	return args
 }
 
-// configured makes a command of what runs with the settings alone.
+// configured makes a command of a function that needs the settings alone.
 func configured(run func(l *config.Loaded, stdout, stderr io.Writer) int) func(args, env []string, stdout, stderr io.Writer) int {
 	return func(args, env []string, stdout, stderr io.Writer) int {
 		l, code := load(args, env, stderr)
@@ -142,7 +142,7 @@ func load(args, env []string, stderr io.Writer) (*config.Loaded, int) {
 	return loaded(l, err, stderr)
 }
 
-// loaded tells what is wrong with the settings. It returns nil then, and the exit code.
+// loaded returns the settings and exitOK. If the settings are wrong, loaded prints each error to stderr, and returns nil and exitUsage.
 func loaded(l *config.Loaded, err error, stderr io.Writer) (*config.Loaded, int) {
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {

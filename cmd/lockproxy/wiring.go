@@ -26,7 +26,7 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// newLogger returns the logger that everything in the process writes to.
+// newLogger returns the logger of the whole process.
 func newLogger(cfg *config.Config, w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(cfg.LogLevel)) // the table lets only its words through
@@ -75,7 +75,7 @@ func addrOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// adminHosts are the names by which admin may be asked: those of the setting, that in the setting admin, and this machine's.
+// adminHosts are the host names that requests to admin may use: from the setting, from the address of admin, and this machine's.
 func adminHosts(cfg *config.Config) []string {
 	host, _, _ := net.SplitHostPort(cfg.Admin)
 	all := append(slices.Clone(cfg.AdminHosts), host)
@@ -98,7 +98,7 @@ func clientTLS(cfg *config.Config, log *slog.Logger) (renewed.Certificates, erro
 	return renewed.NewCertificates(log, cfg.ListenTLS, cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA)
 }
 
-// passwordOf returns what tells a password now: the one that was read at the start, or that of its file, as it is renewed.
+// passwordOf returns a function that returns the current password: from the settings, or from its file, which may be renewed.
 func passwordOf(read config.Secret, file string, log *slog.Logger) func() string {
 	if file == "" {
 		return read.Reveal
@@ -246,7 +246,7 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 	return c
 }
 
-// writeBanner tells a person at a terminal what was started and what to type.
+// writeBanner tells a person at a terminal which parts were started, and how to try them.
 func writeBanner(w io.Writer, door net.Addr, secure bool) {
 	host, port, _ := net.SplitHostPort(door.String())
 	client := "redis-cli -p " + port

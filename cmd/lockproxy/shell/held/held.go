@@ -1,15 +1,15 @@
 // Package held takes a lock at a lockproxy, and keeps it for as long as its owner wants.
 //
-// What enters: proxies, a key, a TTL. What leaves: a Lock, and until when the lock is surely held, by a clock of this machine. That
-// instant is counted from before the request was sent whose reply promised the validity, so it is never later than masters count.
+// Enter: proxies, a key, a TTL. Leave: a Lock, and until when the lock is surely held, by a clock of this machine. The instant is the
+// validity in the reply, counted from before the request was sent, and so never later than the masters' expiry.
 //
-// A Lock extends itself by EXTEND, a third of the TTL after the extension before, through whatever proxy answers. It is not taken with
-// HOLD. A proxy gives a lock with HOLD to the next client as soon as it sees the connection end, and it may see that long before this
-// side does: then a command would outlive its lock. Without HOLD a connection that breaks costs nothing: the lock is extended through
-// another connection, or proxy, or lasts until the instant that is known here.
+// A Lock extends itself by EXTEND, a third of the TTL after the last extension, through any proxy that answers. HOLD is not used. A
+// proxy gives a lock with HOLD to the next client as soon as the proxy sees the connection end, perhaps long before this side does:
+// then a command would outlive its lock. Without HOLD a broken connection costs nothing: the lock is extended through another
+// connection or proxy, or lasts until the known instant.
 //
-// A lock whose extension a quorum refused is lost: Lost is closed. A lock that could not be extended is not, as long as Until lies
-// ahead: whoever waits for the end of a lock looks at both.
+// If a quorum refuses an extension, the lock is lost, and Lost is closed. If no proxy answers, the lock lasts as long as Until lies
+// ahead. A caller that waits for the end of a lock looks at both.
 package held
 
 import (
@@ -32,18 +32,18 @@ type Instant time.Duration
 
 var started = time.Now()
 
-// Left is how long it is until then.
+// Left is the time until the instant.
 func (i Instant) Left() time.Duration { return time.Duration(i - now()) }
 
-// replyMax is how long a proxy may take for a reply, beyond what it was asked to wait.
+// replyMax is how long a proxy may take for a reply, beyond the wait in the request.
 const replyMax = 5 * time.Second
 
-// A Request says what lock to take.
+// A Request describes a lock to take.
 type Request struct {
 	Key  string
 	TTL  time.Duration
 	Wait time.Duration // in line, while somebody else holds the lock
-	// WaitForProxy is how long proxies are tried again that cannot be reached.
+	// WaitForProxy is how long unreachable proxies are tried again.
 	WaitForProxy time.Duration
 	// Stop, when closed, ends the waiting.
 	Stop <-chan struct{}
@@ -55,11 +55,11 @@ var (
 	ErrStopped    = errors.New("stopped while waiting")
 )
 
-// retryPause is how long it takes until proxies that cannot be reached are tried again.
+// retryPause is the time between two tries of unreachable proxies.
 const retryPause = 250 * time.Millisecond
 
-// Take takes the lock, which then extends itself until Release. What a try that failed may have taken is given back by the proxy, as
-// its client is gone, or expires.
+// Take takes the lock. The lock then extends itself until Release. If a failed try took a lock after all, the proxy gives the lock
+// back, as its client is gone, or the lock expires.
 func Take(proxies *client.Proxies, req Request) (*Lock, error) {
 	began := time.Now()
 	patience := began.Add(req.WaitForProxy)
@@ -188,11 +188,11 @@ func (l *Lock) Why() string {
 	return l.why
 }
 
-// grant takes a validity in ms that was promised for a request.
+// grant takes the validity in ms from the reply to a request.
 func (l *Lock) grant(sent Instant, validity int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Never more than the TTL: what a proxy answers is not to be believed more than what was asked.
+	// Never more than the TTL of the request, whatever a proxy answers.
 	promised := time.Duration(min(validity, l.ttl.Milliseconds())) * time.Millisecond
 	l.until, l.why = max(l.until, sent+Instant(promised)), ""
 }
