@@ -91,10 +91,8 @@ func (f *fill) wait() {
 	//mutant: a fill does not wait for slower proxies
 	f.at = e.waited().plus(e.bounds.Load().Patience)
 	//mutant: attempts wait for fills
-	e.fills.add(f)
+	e.fills.add(f.at, f)
 }
-
-func (f *fill) due() answerTime { return f.at }
 
 func (f *fill) expire() {
 	if !f.lane.engine.closing.Load() {

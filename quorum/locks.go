@@ -127,7 +127,7 @@ func (s *search) fail() {
 
 // scan asks the first master for its next names.
 func (s *search) scan() {
-	p := &page{lane: s.lanes[0], deadline: s.engine.waited().plus(s.engine.cfg.InstanceTimeout)}
+	p := &page{lane: s.lanes[0]}
 	pattern := "*"
 	if s.req.Pattern != "" {
 		pattern = s.req.Pattern
@@ -239,16 +239,15 @@ func (s *search) fences(of []FoundLock) {
 // A page is one question for names, to one master. Once, it calls done with the reply, or with why there is none in time.
 type page struct {
 	masters.Call
-	lane     *lane
-	deadline answerTime
-	over     atomic.Bool
-	done     func(reply any, why failure)
+	lane *lane
+	over atomic.Bool
+	done func(reply any, why failure)
 }
 
 func (p *page) ask() {
 	e := p.lane.engine
 	e.load.Begin(weighed(PieceKeys))
-	e.sweeper.add(p)
+	e.sweeper.add(e.waited().plus(e.cfg.InstanceTimeout), p)
 	if why := p.lane.queue.push(p, e.waited()); !why.none() {
 		p.end(nil, why)
 	}
@@ -282,8 +281,6 @@ func (p *page) reply(instant) {
 }
 
 func (p *page) lost(cause string) { p.end(nil, failure{FailedConnection, cause}) }
-
-func (p *page) due() answerTime { return p.deadline }
 
 func (p *page) expire() {
 	if !p.over.Load() {

@@ -182,27 +182,22 @@ func (r *repair) undos() []*undo {
 // that still have what was put, or what that replaced, have made no other change, and the rest must be too few for a quorum. Nor does it
 // repair then if a master that made the change has something else by now, and it takes back what was repaired: a release counts as done
 // also where masters that did not answer may have made up the quorum, and the value must not be on a quorum again.
-type checkup struct {
-	of *mending
-	at answerTime
-}
-
+//
 // checkUp is called with round.mu held.
 func (m *mending) checkUp() {
 	if e := m.of.engine; !m.checked {
 		m.checked = true
-		e.sweeper.add(checkup{m, e.waited().plus(e.cfg.InstanceTimeout)})
+		e.sweeper.add(e.waited().plus(e.cfg.InstanceTimeout), m)
 	}
 }
 
-func (c checkup) due() answerTime { return c.at }
-
-func (c checkup) expire() {
-	d := c.of.of
+// expire begins the checkup.
+func (m *mending) expire() {
+	d := m.of
 	if d.engine.closing.Load() {
 		return
 	}
-	(&readRound{every: true, done: c.of.checkedUp}).ask(d.engine, d.exec.req.DB, d.exec.req.Keys)
+	(&readRound{every: true, done: m.checkedUp}).ask(d.engine, d.exec.req.DB, d.exec.req.Keys)
 }
 
 func (m *mending) checkedUp(l *readRound) {

@@ -129,7 +129,7 @@ func beginAll(e *Engine, o operation, db int, names []string, args []any) {
 		en := &r.entries[i]
 		en.Args, en.round, en.lane, en.master = args, r, lanes[i], i
 	}
-	e.sweeper.add(r)
+	e.sweeper.add(r.deadline, r)
 	var causes [maxMasters]failure
 	turnedAway := false
 	e.order.hold(names, func() {
@@ -209,8 +209,6 @@ func (r *round) cast(now instant, record func()) (over bool) {
 	}
 	return over
 }
-
-func (r *round) due() answerTime { return r.deadline }
 
 // failure returns the error of a round without the answers of a quorum.
 func (r *round) failure() error {

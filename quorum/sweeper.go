@@ -15,22 +15,28 @@ type sweeper struct {
 	wake   chan struct{}
 
 	mu     sync.Mutex // guards all below
-	queue  []expirer
+	queue  []due
 	parked bool // the loop waits for wake
 }
 
 // An expirer is ended by expire. The sweeper may call expire after the expirer has ended: then expire ends nothing, but a round still fails
 // the votes that are pending.
 type expirer interface {
-	due() answerTime
 	expire()
+}
+
+// A due is the moment at which an expirer comes due.
+type due struct {
+	at answerTime
+	of expirer
 }
 
 func newSweeper(e *Engine) *sweeper { return &sweeper{engine: e, wake: make(chan struct{}, 1)} }
 
-func (s *sweeper) add(x expirer) {
+// add has x expired at a moment.
+func (s *sweeper) add(at answerTime, x expirer) {
 	s.mu.Lock()
-	s.queue = append(s.queue, x)
+	s.queue = append(s.queue, due{at, x})
 	parked := s.parked
 	s.parked = false
 	s.mu.Unlock()
@@ -68,7 +74,7 @@ func (s *sweeper) sweep(now answerTime) (time.Duration, bool) {
 	for {
 		s.mu.Lock()
 		n := 0
-		for n < len(s.queue) && s.queue[n].due() <= now {
+		for n < len(s.queue) && s.queue[n].at <= now {
 			n++
 		}
 		if n == 0 {
@@ -76,13 +82,13 @@ func (s *sweeper) sweep(now answerTime) (time.Duration, bool) {
 			if s.parked = len(s.queue) == 0; s.parked {
 				return 0, false
 			}
-			return s.queue[0].due().since(now), true
+			return s.queue[0].at.since(now), true
 		}
 		due := slices.Clone(s.queue[:n])
 		s.queue = slices.Delete(s.queue, 0, n)
 		s.mu.Unlock()
-		for _, x := range due {
-			x.expire()
+		for _, d := range due {
+			d.of.expire()
 		}
 	}
 }

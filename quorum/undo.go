@@ -188,16 +188,15 @@ func pushUndos(e *Engine, undos []*undo, after func()) {
 
 // A wait calls after once: when the last of several things is done, or when one InstanceTimeout has passed.
 type wait struct {
-	left     atomic.Int32
-	deadline answerTime
-	after    func()
-	called   atomic.Bool
+	left   atomic.Int32
+	after  func()
+	called atomic.Bool
 }
 
 func newWait(e *Engine, n int, after func()) *wait {
-	w := &wait{deadline: e.waited().plus(e.cfg.InstanceTimeout), after: after}
+	w := &wait{after: after}
 	w.left.Store(int32(n))
-	e.sweeper.add(w)
+	e.sweeper.add(e.waited().plus(e.cfg.InstanceTimeout), w)
 	return w
 }
 
@@ -206,8 +205,6 @@ func (w *wait) one() {
 		w.expire()
 	}
 }
-
-func (w *wait) due() answerTime { return w.deadline }
 
 func (w *wait) expire() {
 	if w.called.CompareAndSwap(false, true) {

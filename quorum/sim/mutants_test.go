@@ -431,7 +431,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "attempts wait for fills", rule: "every attempt ends",
-		change: becomes("e.sweeper.add(f)"),
+		change: becomes("e.sweeper.add(f.at, f)"),
 		test:   "TestAnAttemptDoesNotWaitForAFill", in: ".",
 	},
 	{
