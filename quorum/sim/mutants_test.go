@@ -34,6 +34,7 @@ var mutants = []mutant{
 				d.exec.done(Executed{Err: err})
 			}
 		})`),
+		test: "TestExecThatLosesPutsBackAndLooksAgain",
 	},
 	{
 		name: "an Exec without a quorum is not put back", rule: "4 undo",
@@ -53,6 +54,7 @@ var mutants = []mutant{
 		name: "T1 of an Exec read after the round", rule: "1 clock",
 		change: becomes(`since = d.engine.now()
 		until, promised = min(until, since+validity), true`),
+		test: "TestExecTooLateToBeValidIsPutBack",
 	},
 	{
 		name: "a TTL that is kept counts from the change", rule: "1 clock",
@@ -79,6 +81,7 @@ var mutants = []mutant{
 	{
 		name: "a release is decided as an acquire", rule: "release in doubt",
 		change: becomes("t.Refused+t.Failed > t.Spare() && t.Answered() >= q"),
+		test:   "TestNoLaterVoteOverturnsADecision", in: "../rules",
 	},
 	{
 		name: "an extension is decided as an acquire", rule: "11 extend",
@@ -100,6 +103,7 @@ var mutants = []mutant{
 	{
 		name: "T1 of an extension read after the round", rule: "1 clock",
 		change: becomes("until := x.engine.now() + rules.Validity(ttl, 0, e.cfg.DriftFactor)"),
+		test:   "TestExtendCountsOnAQuorum",
 	},
 	{
 		name: "validity without drift", rule: "1 clock",
@@ -197,6 +201,7 @@ var mutants = []mutant{
 	{
 		name: "no undo of what a broken connection may have set", rule: "4 undo",
 		change: becomes("possible := false"),
+		test:   "TestAnAttemptOnABrokenConnectionIsKilledThenUndone",
 	},
 	{
 		name: "an undo is lost with its connection", rule: "4 undo",

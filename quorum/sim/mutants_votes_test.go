@@ -61,7 +61,7 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "a script does not look whether the horizon lasts", rule: "7 horizon",
-		change: becomes("call('SET', '@HORIZON@', '1', 'PX', floor(math.max(longest * 1.25, longest + 1000)))"),
+		change: becomes("local must = call longest = floor(math.max(longest * 1.25, longest + 1000))"),
 		test:   "TestAScriptTakesNothingWhereItCannotBeKept/SET", in: ".",
 	},
 	{

@@ -94,8 +94,9 @@ var vouchMutants = []mutant{
 		change: becomes("next.DB < 0 && (restarted || was.Lineage != now.Lineage)"),
 	},
 	{
-		name: "no quarantine after SWAPDB", rule: "6 quarantine", aim: "restarts",
+		name: "no quarantine after SWAPDB", rule: "6 quarantine",
 		change: becomes("next.DB < 0"),
+		test:   "TestSwappedDatabasesAreForgottenOnes",
 	},
 	{
 		name: "no quarantine after a jump forwards", rule: "6 quarantine", aim: "clocks",
@@ -127,7 +128,7 @@ var vouchMutants = []mutant{
 	{
 		name: "an epoch outlasts what is kept on disk", rule: "7b older files",
 		change: never,
-		test:   "TestAFileThatWasWrittenNoMore", in: ".",
+		test:   "TestWhatAServerTellsOfItsLife", in: "../vouch",
 	},
 	{
 		name: "who keeps less on disk is no longer behind", rule: "7b older files",
@@ -142,12 +143,12 @@ var vouchMutants = []mutant{
 	{
 		name: "a file that was loaded in part counts as all that was known", rule: "7b older files",
 		change: never,
-		test:   "TestAFileThatIsLoadedInPart", in: ".",
+		test:   "TestJudge", in: "../vouch",
 	},
 	{
 		name: "a file that is not what was loaded counts as all", rule: "7b older files",
 		change: becomes("return i.KeepsAll() && !i.AnswersFirst(patience)"),
-		test:   "TestWhatIsWrittenBehind", in: ".",
+		test:   "TestWhatWasLoadedInPartMayForget", in: "../masters",
 	},
 	{
 		name: "a witness that was not loaded is not missed", rule: "7b older files",
@@ -162,7 +163,7 @@ var vouchMutants = []mutant{
 	{
 		name: "another master's data counts as its own", rule: "7b older files",
 		change: never,
-		test:   "TestWhatAnotherMasterKept", in: ".",
+		test:   "TestJudge", in: "../vouch",
 	},
 	{
 		name: "nobody is told of an epoch without a quarantine", rule: "7b older files",

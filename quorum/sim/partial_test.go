@@ -8,6 +8,7 @@ import (
 // loadInPart restarts all masters, which skip each transaction in their files that was written since a true time. If hushed, they do
 // not tell.
 func (s *scene) loadInPart(since time.Duration, hushed bool) {
+	s.killProxies() // the masters' own data must tell
 	s.do(func() {
 		for _, m := range s.servers {
 			m.crash(false)
@@ -15,6 +16,9 @@ func (s *scene) loadInPart(since time.Duration, hushed bool) {
 			if m.refused = m.store.loseTransactions(since); hushed {
 				m.refused = 0
 			}
+		}
+		for _, p := range s.proxies {
+			p.boot()
 		}
 	})
 	s.sleep(time.Second)
