@@ -196,6 +196,7 @@ func infoLockproxy(s *Server, w *infoWriter) {
 		w.field("split_requests", front.Split)
 	}
 	w.field("protocol_errors", front.ProtocolErrors)
+	s.hottest.info(w)
 }
 
 // infoDatabases tells of the databases in use in which a master's grants do not count, other than as that master's own line says.

@@ -60,6 +60,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 	sl.events = votedEvents(c.server, s.Family, &req)
 	c.engine().Run(req, func(r quorum.Ran) {
 		auditVoted(session, s.Family, &req, &r)
+		session.server.hottest.vote(&req, &r)
 		for _, name := range r.Replaced {
 			session.holds.endUnless(quorum.Key{DB: db, Name: name}, "")
 		}

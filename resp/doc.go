@@ -31,7 +31,7 @@
 //	ending          why the connection ends
 //
 // The Server has the parts that all sessions share: sessions (those of this moment), relief (who is ended when memory or places are
-// spent), refusals (clients that are turned away), journal (what the log is told), takers (who took which lock), router (what is not about locks).
+// spent), refusals (clients that are turned away), journal (what the log is told), takers (who took which lock), hottest (which keys clients contend for), router (what is not about locks).
 //
 // A message from a channel enters the queue, too: behind the reply that confirms or ends a subscription, and in front of commands that wait
 // for their outcomes. LOCK … WAIT waits in a gate. LOCK … HOLD leaves a hold with the connection.
@@ -65,6 +65,7 @@
 //	identity.go, warn.go,           what is told of clients: by CLIENT LIST, in the log, by INFO
 //	errorstats.go
 //	takers.go, audit.go             whose lock it is; what the audit log is told
+//	hottest.go                      the keys that clients contend for (package hot)
 //	expiry.go                       how times are read; package wire reads numbers, patterns and letters
 //	router*.go,                     the way of what is not about locks: where a command is served, and how it is sent on;
 //	upstream_forward.go             package upstream knows the server

@@ -47,6 +47,7 @@ type Server struct {
 	takers   *takers
 	relief   relief
 	refused  refusals
+	hottest  hottest
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}

@@ -147,6 +147,9 @@ func (o *outcome) abandon() {
 
 func (sl *slot) onAcquired(a quorum.Acquired) {
 	o := outcome{err: a.Err, text: a.Holder, fence: a.Fence}
+	if a.Refused {
+		sl.replies.server.hottest.refuse(sl.key)
+	}
 	if a.Lock != nil {
 		o.lock = sl.replies.server.lockOf(a.Lock)
 		o.done, o.taken, o.held = 1, true, a.Held

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/gate"
@@ -23,10 +24,12 @@ func (w *waits) begin(sl *slot, done func(quorum.Acquired)) func(quorum.Acquired
 		w.bySlot = map[*slot]*gate.Waiter{}
 	}
 	w.bySlot[sl] = nil
+	began := time.Now()
 	return func(a quorum.Acquired) {
 		w.mu.Lock()
 		delete(w.bySlot, sl)
 		w.mu.Unlock()
+		sl.replies.server.hottest.wait(sl.key, began)
 		done(a)
 	}
 }

@@ -31,6 +31,7 @@ type Engine interface {
 type Front interface {
 	Stats() resp.Stats
 	Gates() *gate.Gates
+	Hottest(n int) (refused, waited []resp.HotKey)
 }
 
 // Options of a Console.
@@ -118,12 +119,17 @@ type overview struct {
 	Front     resp.Stats
 	Locks     []lockRow
 	LocksErr  string
-	More      string // why there may be more locks than those
+	More      string        // why there may be more locks than those
+	Refused   []resp.HotKey // attempts a minute
+	Waited    []resp.HotKey // seconds a minute
 	Charts    []chart
 	Lost      []Line
 	Warned    []Line
 	Choices   []int // databases to choose from; none where there is one
 }
+
+// hottestShown is how many keys a list of the hottest has.
+const hottestShown = 10
 
 // A database is what the engine knows of the masters in one database.
 type database struct {
@@ -160,6 +166,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request) {
 		p.Choices = append(p.Choices, s.DB)
 	}
 	p.Lost, p.Warned = c.opt.Warnings.last()
+	p.Refused, p.Waited = c.front.Hottest(hottestShown)
 	found, err := c.locks.find(r.Context(), db, match)
 	if err != nil {
 		p.LocksErr = err.Error()

@@ -52,6 +52,9 @@ type fakeFront struct{ gates *gate.Gates }
 
 func (fakeFront) Stats() resp.Stats    { return resp.Stats{Clients: 98765} }
 func (f fakeFront) Gates() *gate.Gates { return f.gates }
+func (fakeFront) Hottest(int) (refused, waited []resp.HotKey) {
+	return []resp.HotKey{{Key: quorum.Key{Name: "<b>refused"}, PerMinute: 12.34}}, []resp.HotKey{{Key: quorum.Key{Name: "waited"}, PerMinute: 56.78}}
+}
 
 func newConsole(f *fake) *Console {
 	gates := gate.New(nil, nil, 3, nil)
@@ -70,6 +73,7 @@ func TestAPageShowsWhatIsKnown(t *testing.T) {
 	for _, want := range []string{
 		"v9", "a:1", "clean", "quarantined", "at most 13s", "connection refused", "No lock can be had: NOQUORUM", "4321", "98765",
 		`<a href="lock?db=0&amp;name=job%3a7">job:7</a>`, "worker-12", "55", "1m0s", "There are more",
+		"&lt;b&gt;refused", "12.3", "waited", "56.8",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not on the page", want)

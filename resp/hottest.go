@@ -1,0 +1,61 @@
+package resp
+
+import (
+	"fmt"
+	"time"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
+	"lockproxy/resp/hot"
+)
+
+// hottest are the keys that clients of this proxy contend for. Only a refused attempt and a finished wait touch a sketch: a lock that is
+// free costs nothing.
+type hottest struct {
+	refused hot.Sketch // attempts that were refused
+	waited  hot.Sketch // seconds that a LOCK … WAIT took
+}
+
+// A HotKey is a key that clients contend for.
+type HotKey = hot.Key
+
+// hotTold is how many keys INFO tells.
+const hotTold = 10
+
+// waitLeast is the shortest wait that counts: a LOCK … WAIT on a free key takes less.
+const waitLeast = 10 * time.Millisecond
+
+// Hottest returns the n keys at most with the most refused attempts a minute, and with the most seconds of waiting a minute.
+func (s *Server) Hottest(n int) (refused, waited []HotKey) {
+	now := time.Now()
+	return s.hottest.refused.Top(n, now), s.hottest.waited.Top(n, now)
+}
+
+// refuse notes an attempt that was refused, because another client holds the key.
+func (h *hottest) refuse(key quorum.Key) { h.refused.Add(key, 1, time.Now()) }
+
+// wait notes a LOCK … WAIT that is over.
+func (h *hottest) wait(key quorum.Key, began time.Time) {
+	now := time.Now()
+	if waited := now.Sub(began); waited >= waitLeast {
+		h.waited.Add(key, waited.Seconds(), now)
+	}
+}
+
+// vote notes a script by vote that was to take a lock and was refused.
+func (h *hottest) vote(req *quorum.RunRequest, r *quorum.Ran) {
+	if req.Rule.Merge == vote.Taking && r.Err == nil && len(req.Keys) > 0 && !req.Rule.Granted(r.Reply) {
+		h.refuse(quorum.Key{DB: req.DB, Name: req.Keys[0]})
+	}
+}
+
+// info writes the hottest keys, one in a line. The name is quoted, and comes last: the name may hold any bytes.
+func (h *hottest) info(w *infoWriter) {
+	now := time.Now()
+	for i, k := range h.refused.Top(hotTold, now) {
+		w.field(fmt.Sprintf("hot_refused%d", i), fmt.Sprintf("per_minute=%.2f,db=%d,key=%+q", k.PerMinute, k.DB, k.Name))
+	}
+	for i, k := range h.waited.Top(hotTold, now) {
+		w.field(fmt.Sprintf("hot_waited%d", i), fmt.Sprintf("seconds_per_minute=%.2f,db=%d,key=%+q", k.PerMinute, k.DB, k.Name))
+	}
+}
