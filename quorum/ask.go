@@ -12,13 +12,13 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// An agreement is what masters tell of a key in one round, and what a quorum of them agrees on.
+// An agreement is the answers of masters about a key in one round, and the quorum's view.
 type agreement struct {
 	told   []sighting // the answers that count, as they came; guarded by round.mu, as is agreed
 	agreed rules.Opinion
 }
 
-// A sighting is an opinion, and what else its master tells of the key.
+// A sighting is an opinion, with the rest of its master's answer about the key.
 type sighting struct {
 	rules.Told
 	length int           // of a string in bytes, of anything else in entries
@@ -33,7 +33,7 @@ type sighting struct {
 	epoch  int64 // of the master, when it told
 }
 
-// hear adds what a master tells, if it counts. The vote is granted whatever the master says: it has answered.
+// hear adds a master's answer, if the master counts. The vote is granted whatever the answer says: the master has answered.
 func (a *agreement) hear(en *entry, s sighting) ballot {
 	is := granted
 	if !s.Exists {
@@ -59,7 +59,7 @@ func (a *agreement) decide(t rules.Tally) (d rules.Decision) {
 	return d
 }
 
-// view returns what was agreed on. It is called with the round's mu held.
+// view returns the agreed view. It is called with the round's mu held.
 func (a *agreement) view(e *Engine) View {
 	if !a.agreed.Exists {
 		return View{Type: "none"}
@@ -85,7 +85,7 @@ func typeName(kind string) string {
 	return kind
 }
 
-// content is what is there, as a master tells it that is asked for digests: what changes depend on is compared with that.
+// content is the key's content as told by a master that is asked for digests: changes that depend on the content compare with this.
 func (v *View) content() (kind, content string) {
 	switch {
 	case v.Type == "string" && len(v.Value) > shortMax:
@@ -96,8 +96,8 @@ func (v *View) content() (kind, content string) {
 	return v.Type, v.Value
 }
 
-// remaining returns for how long a quorum of so many masters will still hold what was agreed on, and for how long any master will, both as the
-// client that set it counts. The latter is no more than ttl_max allows: a master whose clock was set back may tell more.
+// remaining returns for how long a quorum of this size will still hold the agreed content, and for how long any master will, both as
+// the client that set the key counts. The second is at most ttl_max: a master whose clock was set back may tell more.
 func (c *Config) remaining(told []sighting, agreed rules.Opinion, quorum int) (ttl, most time.Duration) {
 	var left []time.Duration
 	longest := time.Duration(math.MinInt64)
@@ -131,7 +131,7 @@ func (c *Config) lasts(left time.Duration) time.Duration {
 type AskRequest struct {
 	Key     Key
 	Command []string // with the key where the command has it
-	// Unordered says that the answer is a list whose parts, of so many items each, masters may give in any order.
+	// Unordered says that the answer is a list of parts, of so many items each, which masters may give in any order.
 	Unordered int
 	// Part says that the answer is a part of a value, and empty where nothing is there.
 	Part bool
@@ -144,7 +144,7 @@ type Asked struct {
 	Exists bool  // the answer shows that the key is there
 }
 
-// An askRound is a round that reads a key by a command. What a master tells of the key is its reply.
+// An askRound is a round that reads a key by a command. A master's sighting is its reply.
 type askRound struct {
 	round
 	agreement
@@ -194,7 +194,7 @@ func (a *askRound) read(en *entry) ballot {
 	return a.hear(en, sighting{Told: rules.Told{Opinion: answer}})
 }
 
-// isBlank says that an answer, or a part of it, rests on something not being there.
+// isBlank says that an answer, or a part of an answer, comes from a missing key or element.
 func isBlank(reply any) bool {
 	if list, ok := reply.([]any); ok {
 		return len(list) == 0 || slices.Contains(list, nil)
@@ -202,7 +202,7 @@ func isBlank(reply any) bool {
 	return reply == nil || reply == int64(0)
 }
 
-// canonical writes a reply so that equal ones are equal texts.
+// canonical writes a reply so that equal replies are equal texts.
 func (a *askRound) canonical(reply any) string {
 	switch r := reply.(type) {
 	case int64:
@@ -240,7 +240,7 @@ func (a *askRound) ended(d rules.Decision) {
 	}
 }
 
-// reply returns what was agreed on as the first master gave it.
+// reply returns the agreed reply as the first master gave it.
 func (a *askRound) reply() any {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,17 +15,17 @@ import (
 type ExecRequest struct {
 	DB      int
 	Keys    []string // at least one, all different
-	Watched []Mark   // what the first so many keys must hold
+	Watched []Mark   // marks that the first so many keys must still have
 	Brief   []bool   // nil, or by key: Plan does not need its value, and does not change it if it is there
-	Shown   []Mark   // what Plan compares keys with
+	Shown   []Mark   // marks with which Plan compares keys
 	Plan    Plan
 }
 
-// A Plan says what to do with keys, given what a quorum holds: one Edit for each key, or nil to change nothing. It is
+// A Plan chooses the changes of keys, given a quorum's view of the keys: an Edit for each key, or nil to change nothing. Plan is
 // called once for each try, on any goroutine, and must not block.
 type Plan func(now []View) []Edit
 
-// An Edit is what a plan does to one key.
+// An Edit is a plan's change to one key.
 type Edit struct {
 	Kind    EditKind
 	Value   string        // of Put
@@ -42,7 +42,7 @@ const (
 	Put
 	Expire
 	Delete
-	Claim // as Delete, and its reply is what was there: only one client may have that
+	Claim // as Delete, and the reply is the deleted value: only one client may get the value
 )
 
 // Executed is the outcome of an Exec.
@@ -52,13 +52,13 @@ type Executed struct {
 	Lock *Lock // if a key was put, and not given up by so short a TTL; see edited.givesUp
 }
 
-// A Mark stands for what a key holds, and for when that expires. The zero Mark is no key's.
+// A Mark stands for the content of a key and the instant of its expiry. The zero Mark is no key's.
 type Mark struct {
 	content [sha256.Size]byte
 	told    []sighting // of the masters that agree; without the content
 }
 
-// Mark returns the mark of what was viewed.
+// Mark returns the mark of the viewed key.
 func (v View) Mark() Mark {
 	kind, content := v.content()
 	m := Mark{content: sha256.Sum256([]byte(kind + " " + content))}
@@ -162,7 +162,7 @@ func (x *exec) try() {
 	look.ask(x.engine, x.req.DB, x.req.Keys)
 }
 
-// looked goes on with what the keys are found to hold.
+// looked goes on with the keys as they were found.
 func (x *exec) looked(l *readRound) {
 	err := l.err
 	if (err != nil || l.unclear) && x.differ(err) {
@@ -194,7 +194,7 @@ func (x *exec) looked(l *readRound) {
 	newExecRound(x, l, edits).ask()
 }
 
-// tooShort says that a lock would be taken that is over when it is granted.
+// tooShort says that an edit would take a lock that is over when the lock is granted.
 func (x *exec) tooShort(now []View, edits []Edit) bool {
 	for i, ed := range edits {
 		if ed.Kind == Put && !now[i].Exists && ed.TTL < rules.TTLMin(x.engine.cfg.DriftFactor) {
@@ -233,7 +233,7 @@ func (x *exec) again(err error) {
 // an Exec begin again.
 type turns struct {
 	mu    sync.Mutex
-	taken map[Key][]func() // those that wait for the key
+	taken map[Key][]func() // the Execs that wait for the key
 }
 
 // take calls f when this caller has the turn on all keys. They are taken one by one, in the order given: it must be ascending,

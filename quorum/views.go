@@ -7,18 +7,18 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// A Viewed is what all masters tell about a key, and what that comes to.
+// A Viewed is the answers of all masters about a key, and their sum.
 type Viewed struct {
 	Err     error // ErrClosed
 	State   LockState
-	View    View // what a quorum agrees on, if State is LockHeld; its Err is not set
+	View    View // the quorum's view, if State is LockHeld; its Err is not set
 	Masters []MasterView
 }
 
-// A LockState is what the masters' answers about a key come to.
+// A LockState sums up the masters' answers about a key.
 type LockState uint8
 
-// The states of a resource. Unclear is none that lasts: votes are in flight, or what they have left behind expires.
+// The states of a resource. Unclear does not last: votes are in flight, or their leftovers expire.
 const (
 	LockFree    LockState = iota // a quorum has nothing there
 	LockHeld                     // a quorum has the same there
@@ -28,20 +28,21 @@ const (
 
 func (s LockState) String() string { return [...]string{"free", "held", "unclear", "unknown"}[s] }
 
-// A MasterView is what one master told.
+// A MasterView is one master's answer.
 type MasterView struct {
 	Addr     string
 	State    State
 	Left     time.Duration // of its quarantine, as far as is known
 	Answered bool          // in time; if not, nothing is known of the key there
 	Type     string        // if Answered; "none" if nothing is there
-	Value    string        // of a string; of a long one what excerpt makes of it
+	Value    string        // of a string; the excerpt of a long string
 	TTL      time.Duration
 	Counts   bool   // the answer counts
-	Reason   string // why it does not, or what keeps the master from granting
+	Reason   string // why it does not, or why the master cannot grant
 }
 
-// viewsRoom is what it takes of the pacer's room: who asks for many at once is in no hurry, and others lock meanwhile.
+// viewsRoom is the share of the pacer's room that views take: a client that asks for many at once is in no hurry, and others lock
+// meanwhile.
 const viewsRoom = pacerRoom / 8
 
 func (v *viewsRound) ask(e *Engine) {
@@ -62,7 +63,7 @@ type viewsRound struct {
 	agreement
 	done func(Viewed)
 	key  Key
-	seen []*sighting // by master, of those, too, that do not count; guarded by round.mu
+	seen []*sighting // by master, also of masters that do not count; guarded by round.mu
 }
 
 func (v *viewsRound) read(en *entry) ballot {
@@ -125,7 +126,7 @@ func excerpt(kind, value, head string, length int) string {
 	return value
 }
 
-// of returns what one master told. It is called with round.mu held.
+// of returns one master's view. It is called with round.mu held.
 func (v *viewsRound) of(en *entry, is *MasterStatus) MasterView {
 	m := MasterView{Addr: is.Addr, State: is.State, Left: is.Left, Counts: en.vote == rules.Granted, Reason: en.cause}
 	if m.Counts && is.State != Clean {

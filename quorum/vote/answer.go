@@ -10,21 +10,21 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// An Answer is what one master's run of a script came to.
+// An Answer is the outcome of a script on one master.
 type Answer struct {
 	Value   Value
 	encoded string    // the reply as its client sees it: two replies are the same if this is
-	common  string    // the reply without what clocks told, if they told something
-	clocks  []float64 // what they told
-	Field   string    // what KEYS[1] held in Rule.Field afterwards
+	common  string    // the reply without clock readings, if it has any
+	clocks  []float64 // the clock readings
+	Field   string    // the value of Rule.Field in KEYS[1] afterwards
 	Effects []Effect  // by name: the keys that are not as they were
 
 	// As Rule.Judge finds, once, when the answer comes.
 	Vote rules.Vote
-	did  string // what the script did, in a form that can be compared
+	did  string // the script's effects, in a form that can be compared
 }
 
-// An Effect is what a script did to one key.
+// An Effect is the effect of a script on one key.
 type Effect struct {
 	Name   string
 	Kind   EffectKind
@@ -35,7 +35,7 @@ type Effect struct {
 	Was    string        // the expiry before
 }
 
-// An EffectKind is what became of a key.
+// An EffectKind is the kind of change to a key.
 type EffectKind byte
 
 // The effects of a script.
@@ -61,7 +61,7 @@ func (k EffectKind) String() string {
 // effectFields is how many fields the wrapper sends for each effect.
 const effectFields = 7
 
-// Parse reads the reply of the wrapper of s. An error means that it is none.
+// Parse reads the reply of the wrapper of s. An error means that the reply is not the wrapper's.
 func Parse(reply any, s *Source) (*Answer, error) {
 	list, ok := reply.([]any)
 	if !ok || len(list) < 2 || (len(list)-2)%effectFields != 0 {
@@ -100,7 +100,7 @@ func Parse(reply any, s *Source) (*Answer, error) {
 	return a, nil
 }
 
-// summary says what the script did, in a form that can be compared.
+// summary returns the script's effects in a form that can be compared.
 func (a *Answer) summary() string {
 	if len(a.Effects) == 0 {
 		return ""
@@ -112,7 +112,7 @@ func (a *Answer) summary() string {
 	return b.String()
 }
 
-// ttl returns the shortest TTL that the script set and that it does not give up, 0 if there is none. See giving.
+// ttl returns the shortest TTL that the script set and does not give up, 0 if there is none. See Giving.
 func (a *Answer) ttl(gives Giving) time.Duration {
 	least := time.Duration(0)
 	for _, e := range a.Effects {
@@ -123,8 +123,8 @@ func (a *Answer) ttl(gives Giving) time.Duration {
 	return least
 }
 
-// A Giving tells which keys a script gives up, as edited.givesUp has it: those that were there and got less than least, or less than
-// was left and no more than round. The zero giving gives up none.
+// A Giving tells which keys a script gives up, as edited.givesUp has it: existing keys whose new TTL is less than Least, or less than
+// the TTL that was left and no more than Round. The zero Giving gives up none.
 type Giving struct{ Least, Round time.Duration }
 
 func (g Giving) up(e *Effect) bool {
@@ -144,7 +144,7 @@ func (a *Answer) Creates() bool {
 	return slices.ContainsFunc(a.Effects, func(e Effect) bool { return e.Kind == Created })
 }
 
-// createdAs says that each key that was created holds what it does after another answer that did the same.
+// createdAs says that each created key holds the same as after another answer with the same effects.
 func (a *Answer) createdAs(other *Answer) bool {
 	for i := range a.Effects {
 		if a.Effects[i].Kind == Created && a.Effects[i].Digest != other.Effects[i].Digest {
@@ -159,7 +159,7 @@ func (a *Answer) Touches(key string) bool {
 	return slices.ContainsFunc(a.Effects, func(e Effect) bool { return e.Name == key })
 }
 
-// Describe is for the error that says how masters disagree. It names no value of a key.
+// Describe is for the error that says how masters disagree. Describe names no value of a key.
 func (a *Answer) Describe() string {
 	text := "answered " + a.Value.describe()
 	for i, e := range a.Effects {

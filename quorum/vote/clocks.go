@@ -3,13 +3,13 @@ package vote
 import "strings"
 
 // Masters that agree on all else reply with different TTLs and times, because they run a script some milliseconds apart. So the
-// wrapper marks each part of a reply that is just what TTL, one of its like, or TIME told the script. Names and comments call
-// these parts what clocks told.
+// wrapper marks each part of a reply that is just the value that TIME, TTL or a command like TTL gave the script. Names and comments
+// call these parts clocks or clock readings.
 
 // clockMark precedes such an integer or bulk string in an encoded reply.
 const clockMark = '@'
 
-// readSeen makes the encoded reply what its client will see, takes the marks out of it, and notes what they marked.
+// readSeen turns the encoded reply into the reply that its client will see, takes the marks out, and notes the marked values.
 func (a *Answer) readSeen() error {
 	if !strings.ContainsAny(a.encoded, seenOtherwise) || a.encoded[0] == raisedValue || a.encoded[0] == stoppedValue {
 		return nil
@@ -32,7 +32,7 @@ const seenOtherwise = "@%~+-.en"
 // toldByClocks says whether there is an answer with a part that a clock told.
 func (a *Answer) toldByClocks() bool { return a != nil && len(a.clocks) > 0 }
 
-// unclocked returns what two replies must have in common to be the same but for what clocks told.
+// unclocked returns the part on which two replies must agree to be the same but for clock readings.
 func (a *Answer) unclocked() string {
 	if a.toldByClocks() {
 		return a.common

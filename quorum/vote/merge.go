@@ -13,13 +13,13 @@ type Count struct {
 	Rule    Rule
 	Answers []*Answer
 
-	// What decide has found. It is settled with the decision: an answer that comes later changes none of it.
+	// The findings of decide. They are settled with the decision: a later answer changes none of them.
 	agreed    class // the class that most granted answers are in
 	same      int   // how many of them
-	unclocked bool  // a quorum agrees only if what the script was told of TTLs and the time is left out
+	unclocked bool  // a quorum agrees only if clock readings are left out
 }
 
-// Who returns the answers whose vote is v.
+// Who returns the answers with the vote v.
 func (c *Count) Who(v rules.Vote) iter.Seq[*Answer] {
 	return func(yield func(*Answer) bool) {
 		for _, a := range c.Answers {
@@ -30,7 +30,7 @@ func (c *Count) Who(v rules.Vote) iter.Seq[*Answer] {
 	}
 }
 
-// A class is what those who vote Granted must agree on.
+// A class is the part of an answer on which Granted votes must agree.
 type class struct{ reply, did, field string }
 
 func (c *Count) class(a *Answer) class {
@@ -93,7 +93,7 @@ func (c *Count) Decide(t rules.Tally) rules.Decision {
 	return rules.DecideAcquire(t)
 }
 
-// alike is classify, and leaves out what clocks told if only then a quorum agrees.
+// alike is classify, and leaves out clock readings if a quorum agrees only then.
 func (c *Count) alike(quorum int) {
 	c.unclocked = false
 	c.classify()
@@ -124,7 +124,8 @@ func (c *Count) decideEach(t rules.Tally) rules.Decision {
 	return d
 }
 
-// elements counts the votes on each element. An array that is too short, or no array, refuses; an element that is an error is no vote.
+// elements counts the votes on each element. An array that is too short, or no array, refuses. An element that is an error is no
+// vote.
 func (c *Count) elements(failed int) []rules.Tally {
 	var all []rules.Tally
 	answered := 0
@@ -178,7 +179,7 @@ func (c *Count) kept() (n int) {
 	return n
 }
 
-// givenIsClear says that the masters that have not answered can no longer change the reply of a Releasing.
+// givenIsClear says that the unanswered masters can no longer change the reply of a Releasing.
 func (c *Count) givenIsClear(t rules.Tally) bool {
 	n := c.granted()
 	least := len(n) - c.reach(t.Failed) // where in n the reply is, if all the others reply with less; most: if with more, or not
@@ -195,7 +196,7 @@ func (c *Count) reach(failed int) int {
 	return rules.Quorum(len(c.Answers))
 }
 
-// given returns the integer that those who granted, n, merge to.
+// given returns the integer to which the granted integers n merge.
 func (c *Count) given(n []int64) int64 {
 	failed := 0
 	for _, a := range c.Answers {
@@ -206,7 +207,7 @@ func (c *Count) given(n []int64) int64 {
 	return n[len(n)-min(max(c.reach(failed), 1), len(n))]
 }
 
-// granted returns the integers of the granted answers, ascending, but for those of masters that keep the lock.
+// granted returns the integers of the granted answers, ascending, without the masters that keep the lock.
 func (c *Count) granted() []int64 {
 	var n []int64
 	for a := range c.Who(rules.Granted) {
@@ -237,10 +238,10 @@ func (c *Count) Reply() Value {
 	return c.commonest(rules.Granted, c.agrees)
 }
 
-// agrees says that an answer is one of those that were agreed on.
+// agrees says that an answer is in the agreed class.
 func (c *Count) agrees(a *Answer) bool { return c.class(a) == c.agreed }
 
-// atLeast returns, of granted answers that are the same but for what clocks told, the largest that a quorum reaches.
+// atLeast returns the largest value that a quorum reaches, of granted answers that are the same but for clock readings.
 func (c *Count) atLeast(of func(*Answer) bool) Value {
 	all := slices.SortedFunc(c.Who(rules.Granted), func(a, b *Answer) int { return slices.Compare(b.clocks, a.clocks) })
 	if all = slices.DeleteFunc(all, func(a *Answer) bool { return !of(a) }); len(all) == 0 {
@@ -262,8 +263,8 @@ func (c *Count) each() Value {
 	return integers(all...)
 }
 
-// Refusal returns the reply of those that refused, and false if nobody did. Only a quorum can say that a client does not hold
-// its lock: without one the reply is the error of a master that could not look.
+// Refusal returns the reply of the masters that refused, and false if none did. Only a quorum can say that a client does not hold its
+// lock: without a quorum the reply is the error of a master that could not look.
 func (c *Count) Refusal() (Value, bool) {
 	all, no, numbers := 0, 0, 0
 	others, most, largest := make(map[string]int), 0, Value{}
@@ -298,8 +299,8 @@ func (c *Count) Briefly(refusal Value, most time.Duration) Value {
 	return refusal
 }
 
-// commonest returns the reply that most answers gave, of those that vote v and that of accepts; of several such replies, the one
-// that sorts first.
+// commonest returns the reply that most answers gave, of the answers that vote v and that of accepts; of several such replies, the
+// first in sorting order.
 func (c *Count) commonest(v rules.Vote, of func(*Answer) bool) Value {
 	seen := make(map[string]int)
 	var best *Answer
@@ -319,7 +320,7 @@ func (c *Count) commonest(v rules.Vote, of func(*Answer) bool) Value {
 	return best.Value
 }
 
-// IsWrong says that what this answer did is to be put back, given how the round ended.
+// IsWrong says that the effects of this answer are to be put back, given how the round ended.
 func (c *Count) IsWrong(a *Answer, d rules.Decision) bool {
 	if !c.Rule.Merge.PutsBack() || a.Vote != rules.Granted {
 		return false
@@ -327,8 +328,8 @@ func (c *Count) IsWrong(a *Answer, d rules.Decision) bool {
 	return d != rules.Won || !c.agrees(a) && !c.didTheSame(a)
 }
 
-// didTheSame says that an answer that was not agreed on is of a master that has changed the same as those that agree: it created the
-// same, too. A release would be undone there because of what the master told beside, and so would a lock.
+// didTheSame says that an answer outside the agreed class is of a master with the same changes as the agreed answers, created keys
+// included. Else a release would be undone there because of the rest of the master's reply, and so would a lock.
 func (c *Count) didTheSame(a *Answer) bool {
 	if c.Rule.Merge != Agreeing || a.did != c.agreed.did {
 		return false
@@ -341,8 +342,8 @@ func (c *Count) didTheSame(a *Answer) bool {
 	return false
 }
 
-// TTL returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. A script that takes a
-// lock gives up nothing.
+// TTL returns the shortest TTL that the granted answers have set and that is to be promised, 0 if there is none. A script that takes
+// a lock gives up nothing.
 func (c *Count) TTL(gives Giving) (least time.Duration) {
 	if c.Rule.Merge == Taking {
 		gives = Giving{}
@@ -355,7 +356,7 @@ func (c *Count) TTL(gives Giving) (least time.Duration) {
 	return least
 }
 
-// Replaced returns the keys that a script which won has deleted, or given another value.
+// Replaced returns the keys that a winning script has deleted, or given another value.
 func (c *Count) Replaced() (names []string) {
 	for a := range c.Who(rules.Granted) {
 		if !c.agrees(a) {

@@ -2,20 +2,20 @@ package vote
 
 import "lockproxy/quorum/rules"
 
-// A Rule says how the answers of N masters to one script merge. The zero Rule is for a script of which nothing is known.
+// A Rule says how the answers of N masters to one script merge. The zero Rule is for an unknown script.
 type Rule struct {
 	Merge Merge
 	// Granted says which replies grant: of Taking, Extending and Releasing. An error never does.
 	Granted func(Value) bool
 	// Each says that the reply of an extension is an array of integers, one vote for each: 1 granted, 0 refused.
 	Each bool
-	// Field is a field of the hash KEYS[1], in which the caller's holds are counted. Of Taking, a quorum must agree on what it
-	// is after the script; of Releasing, its being there says that an outer hold of the caller keeps the lock.
+	// Field is a field of the hash KEYS[1]: the counter of the caller's holds. Of a Taking, a quorum must agree on the field's value
+	// after the script. Of a Releasing, a field that exists says that an outer hold of the caller keeps the lock.
 	Field string
 	// Late is the reply where a quorum granted, but too late to leave any validity: of Taking.
 	Late Value
-	// Blind says that the script takes a lock from whoever holds it. It must not take one that was granted after its own client
-	// had been answered: so the round waits for each master, and a master that is reached later does not run the script.
+	// Blind says that the script takes a lock from any holder. The script must not take a lock that was granted after the script's
+	// own client had been answered. So the round waits for each master, and a master that is reached later does not run the script.
 	Blind bool
 	// Queue is where a refused caller waits, if there is one: of Taking, with a Field.
 	Queue *Queue
@@ -28,33 +28,33 @@ type Merge uint8
 
 // The ways to merge.
 //
-//	Merge      a quorum must                         else the reply is    what is put back
-//	Agreeing   reply the same, but for what clocks   an error             what differs from what was agreed on,
-//	           told, with the same effects                                or all
+//	Merge      a quorum must                         else the reply is    put back are
+//	Agreeing   reply the same, but for clock         an error             effects that differ from the agreed
+//	           readings, with the same effects                            effects, or all
 //	Taking     grant, and agree on Field             the refused one      grants, where they lose
-//	Extending  grant, as decideExtend has it         the refused one      nothing
-//	Releasing  grant, as decideRelease has it        the refused one      nothing
+//	Extending  grant, as decideExtend has it         the refused one      none
+//	Releasing  grant, as decideRelease has it        the refused one      none
 //	           keep the lock, or be free of it       an error
-//	Telling    answer; the commonest reply counts    -                    nothing
+//	Telling    answer; the commonest reply counts    -                    none
 //
-// To put back is to make a key that the script created or changed what it was, where it still is as the script left it.
+// To put back is to restore a key that the script created or changed, where the key still is as the script left the key.
 //
-// Replies that refuse merge to the largest if they are integers, as remaining TTLs are, and else to the commonest. Who waits in a
-// Queue may be told less: see sooner.
+// Replies that refuse merge to the largest if they are integers, as remaining TTLs are, and else to the commonest. A client that
+// waits in a Queue may be told less: see sooner.
 //
-// Integers that grant an extension or a release merge to the largest number that a quorum reaches: so many masters replied
-// with it or with more. If those who granted are no quorum, they merge to the least. A release of several keys tells how many of
-// them the caller had. There, that is without Field, a master that failed counts as one that reaches any number: a key that was
-// deleted on one master may have been on those that failed, too, and was the caller's then, as decideRelease has it for one key.
+// Integers that grant an extension or a release merge to the largest number that a quorum reaches: a quorum replied with this number
+// or more. If fewer than a quorum granted, the integers merge to the least. A release of several keys tells how many of the keys the
+// caller had. There, without Field, a failed master counts as reaching any number: a key that was deleted on one master may have been
+// on the failed masters, too, and was the caller's then, as decideRelease has it for one key.
 //
-// Redisson's unlock replies 1 if it freed the lock, and 0 if an outer hold keeps it. Masters may count different holds: one that
-// missed an inner lock frees it too early, one that missed an inner unlock too late. So 0 is the reply only if a quorum keeps the
-// lock, because its holder goes on relying on it; and 1 only if no quorum can, because that ends the holder's watchdog. A read
-// lock's unlock replies 0, too, if only other clients keep the lock. There Field tells whether the caller does. If not, nobody
-// relies on the lock by this reply, and it merges as any other integer.
+// Redisson's unlock replies 1 if the lock is free, and 0 if an outer hold keeps the lock. Masters may count different holds: a master
+// that missed an inner lock frees the lock too early, a master that missed an inner unlock too late. So 0 is the reply only if a
+// quorum keeps the lock, because the holder goes on relying on the lock; and 1 only if no quorum can, because 1 ends the holder's
+// watchdog. A read lock's unlock replies 0, too, if only other clients keep the lock. There Field tells whether the caller does. If
+// not, nobody relies on the lock by this reply, and the reply merges as any other integer.
 //
-// Replies that differ only in what the script was told of TTLs and the time merge in the same way: the reply is the one with
-// the largest of these that a quorum reaches.
+// Replies that differ only in clock readings merge in the same way: the reply is the one with the largest readings that a quorum
+// reaches.
 const (
 	Agreeing Merge = iota
 	Taking
@@ -63,13 +63,14 @@ const (
 	Telling
 )
 
-// PutsBack says that what does not belong to the decision is put back.
+// PutsBack says that effects outside the decision are put back.
 func (m Merge) PutsBack() bool { return m == Agreeing || m == Taking }
 
-// Judge notes what an answer is for the rule. It is called once for each answer, before any other method is told of the answer.
+// Judge notes an answer's vote and effects for the rule. Judge is called once for each answer, before any other method sees the
+// answer.
 func (r *Rule) Judge(a *Answer) { a.Vote, a.did = r.vote(a), a.summary() }
 
-// vote returns what an answer is for a rule.
+// vote returns an answer's vote by the rule.
 func (r *Rule) vote(a *Answer) rules.Vote {
 	switch r.Merge {
 	case Agreeing, Telling:

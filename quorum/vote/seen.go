@@ -11,14 +11,14 @@ import (
 // apart: numbers lose their fraction, statuses and errors are one line, and maps and sets have one order.
 type seeing struct {
 	plain  strings.Builder
-	common strings.Builder // without what clocks told
-	clocks []float64       // what they told
+	common strings.Builder // without clock readings
+	clocks []float64       // the clock readings
 }
 
 // nestedMax is how deep a reply may nest: the wrapper's limit is 100.
 const nestedMax = 128
 
-// see adds the value at the beginning of text, with its items, and returns what follows.
+// see adds the value at the beginning of text, with its items, and returns the rest of text.
 func (s *seeing) see(text string, depth int) (rest string, err error) {
 	marked := text != "" && text[0] == clockMark
 	if marked {
@@ -32,7 +32,7 @@ func (s *seeing) see(text string, depth int) (rest string, err error) {
 	case IntValue:
 		err = s.add(":"+strconv.FormatInt(v.Int, 10)+";", marked)
 	case StatusValue, ErrorValue:
-		if v.Kind == ErrorValue { // of a status, Redis keeps what is left of line ends behind it
+		if v.Kind == ErrorValue { // of a status, Redis keeps the remains of line ends behind it
 			v.Text = strings.TrimRight(v.Text, "\r\n")
 		}
 		v.Text = OneLine(v.Text)

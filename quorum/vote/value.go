@@ -133,7 +133,7 @@ func ParseValue(text string) (Value, error) {
 	return v, nil
 }
 
-// cutHead reads the value at the beginning of text, of a list without its items, and returns what follows.
+// cutHead reads the value at the beginning of text, of a list without its items, and returns the rest of text.
 func cutHead(text string) (v Value, rest string, err error) {
 	if text == "" {
 		return v, "", errEncoding
@@ -192,7 +192,7 @@ func cString(text string) string {
 	return text
 }
 
-// cutText reads a text with its length before it, and returns what follows.
+// cutText reads a text with its length before it, and returns the rest.
 func cutText(text string) (s, rest string, err error) {
 	digits, text, ok := strings.Cut(text, ":")
 	n, err := strconv.Atoi(digits)
