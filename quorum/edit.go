@@ -8,27 +8,27 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// An execRound is the second round of an Exec: it changes the keys on each master on which all are as the first round saw them.
+// An execRound is the second round of an Exec: each master changes the keys if all are there as the first round saw them.
 type execRound struct {
 	round
 	exec    *exec
 	looked  *readRound
 	keys    []*edited
-	puts    []*edited // those of keys that are put
+	puts    []*edited // the edits that put a value
 	mending mending
 }
 
-// An edited is a key of an Exec, and what that does to it.
+// An edited is a key of an Exec, and its edit.
 type edited struct {
 	Edit
 	at     int // its place among the keys
 	key    Key
-	was    *View           // as the first round saw it
+	was    *View           // as the first round saw the key
 	hash   uint64          // of its signature; a value may be long
-	digest [sha1.Size]byte // of the value that is put; see history
+	digest [sha1.Size]byte // of the put value; see history
 	words  [4]any          // of luaEdit, before the instant
-	ms     int64           // for how long masters are to keep it; 0 if that stays as it is
-	ends   []int64         // by master: when what was put expires. Guarded by round.mu
+	ms     int64           // the time for which masters are to keep the value; 0 if the TTL stays unchanged
+	ends   []int64         // by master: when the put value expires. Guarded by round.mu
 }
 
 // newExecRound prepares the edits of keys that were looked at.
@@ -90,14 +90,14 @@ func (d *execRound) compose(en *entry, now int64) {
 	en.Args = d.bySHA(d.exec.req.Keys, argv...)
 }
 
-// expireByPut turns an Expire of a string into a Put of the value that is there: unlike an Expire, a Put can be undone.
+// expireByPut turns an Expire of a string into a Put of the present value: unlike an Expire, a Put can be undone.
 func (k *edited) expireByPut() {
 	if k.Kind == Expire && k.was.Type == "string" {
 		k.Kind, k.Value = Put, k.was.Value
 	}
 }
 
-// signature is that of a key that is put: its value signs it.
+// signature returns the signature of a key that is put: the value signs the key.
 func (k *edited) signature() signature { return signature{name: k.key.Name, token: k.Value} }
 
 // read takes 0 for refused, and for granted an array of 1 and when each key was to expire. A master in quarantine may have an
@@ -122,7 +122,8 @@ func (d *execRound) read(en *entry) ballot {
 	return unexpected
 }
 
-// noteGrants notes the keys that an Exec has put on a master, except those that kept their expiry: it may be a guarded instant.
+// noteGrants notes the keys that an Exec has put on a master, except keys that kept their expiry: the expiry may be a guarded
+// instant.
 func (d *execRound) noteGrants(en *entry) {
 	for _, k := range d.puts {
 		if at := k.ends[en.master]; at > 0 && !k.KeepTTL {
@@ -132,8 +133,8 @@ func (d *execRound) noteGrants(en *entry) {
 	}
 }
 
-// oweDeletions has a repair that waits in the lane undone if the repair puts a value that this Exec has deleted elsewhere. It is called with
-// the round's mu held.
+// oweDeletions marks a repair that waits in the lane for undoing if the repair puts a value that this Exec has deleted elsewhere. It
+// is called with the round's mu held.
 func (d *execRound) oweDeletions(en *entry) {
 	for _, k := range d.keys {
 		if k.Kind >= Delete && k.was.Type == "string" {
@@ -148,8 +149,8 @@ func (d *execRound) mayHaveChanged(_ rules.Decision, name string) bool {
 	return slices.ContainsFunc(d.keys, func(k *edited) bool { return k.key.Name == name && k.Kind != Keep })
 }
 
-// decide gives a deletion the benefit of the doubt, like a release. A try that has lost still waits for the masters to which
-// its command was sent: what they did must be known before the next try begins.
+// decide gives a deletion the benefit of the doubt, like a release. A try that has lost still waits for the masters to which its
+// command was sent: their changes must be known before the next try begins.
 func (d *execRound) decide(t rules.Tally) rules.Decision {
 	if d.releases != nil {
 		return rules.DecideRelease(t)
@@ -190,7 +191,7 @@ func (d *execRound) ended(decision rules.Decision) {
 	}
 }
 
-// won tells that all is done, and promises what was put. If no validity of that is left, it undoes all instead.
+// won reports success, and promises the put keys. If no validity of the put keys is left, won undoes all instead.
 func (d *execRound) won() {
 	until, promised := d.until()
 	done := Executed{Done: true}
@@ -207,8 +208,8 @@ func (d *execRound) won() {
 	d.exec.done(done)
 }
 
-// until returns until when all keys that were put are promised, and false if none is. A TTL that is kept counts from when the
-// keys were looked at. What was given up is not promised.
+// until returns until when all put keys are promised, and false if none is. A TTL that is kept counts from the look at the keys. A
+// key that was given up is not promised.
 func (d *execRound) until() (until instant, promised bool) {
 	until = instant(1<<63 - 1)
 	for _, k := range d.puts {
@@ -226,8 +227,8 @@ func (d *execRound) until() (until instant, promised bool) {
 	return until, promised
 }
 
-// givesUp says that what was there got a TTL of which no validity can be left (see TTLMin), or one that is shorter than what was
-// left and than a round may take: whoever asks for that counts on the lock no more. Late, it is as good as in time.
+// givesUp says that the key got a TTL of which no validity can be left (see TTLMin), or a TTL shorter than both the TTL that was left
+// and the longest round: the client is giving the lock up, so a late success is a success.
 func (k *edited) givesUp(c *Config) bool {
 	return k.TTL < rules.TTLMin(c.DriftFactor) || k.TTL < k.was.TTL && k.TTL <= c.InstanceTimeout
 }
@@ -239,7 +240,7 @@ func (d *execRound) signatures() (all []signature) {
 	return all
 }
 
-// appendKeys names all that was put.
+// appendKeys names all put keys.
 func (d *execRound) appendKeys(to []Key) []Key {
 	for _, k := range d.puts {
 		to = append(to, k.key)

@@ -16,7 +16,7 @@ import (
 // Fences keep growing because at most N − q masters are ever seeded with less than a fence that was given out:
 //
 //	take       each master that grants answers its largest fence plus one, or the proposal of this proxy's clock, if that is more.
-//	           Of any N − q + 1 seeded masters, at least one knows every fence: so the largest of their answers is new
+//	           Of any N − q + 1 seeded masters, at least one knows every fence: so the largest answer is new
 //	raise      if no quorum has kept the very number, a second round raises masters to the fence before the client is told
 //	look       if fewer than a quorum of masters granted and are seeded, all masters are asked for their fences first. The masters
 //	           are also told the epochs of the masters that are to be seeded: earlier votes of these are then void for every
@@ -29,16 +29,16 @@ import (
 // On a seeded master, a record of the fence lies beside the lock's key, and lives as long: so a quorum knows the newest fence of
 // a resource. A record names its epoch: a record of an earlier epoch, which comes back with old data, does not count.
 
-// fenceOf reads what a record told; 0 if there is none.
+// fenceOf reads the fence in a record; 0 if there is no record.
 func fenceOf(text string) int64 {
 	fence, _ := strconv.ParseInt(text, 10, 64) // no fence is below 1
 	return fence
 }
 
-// A FenceView is what a quorum agrees on about the fence of a resource.
+// A FenceView is a quorum's view of the fence of a resource.
 type FenceView struct {
 	Err   error // *NoQuorum, ErrClosed
-	Fence int64 // 0 if it has none: its last lock has run out, was taken without one, or masters have forgotten it
+	Fence int64 // 0 if unknown: the last lock has run out, was taken without a fence, or masters have forgotten the fence
 }
 
 // fence is the answer to luaNewestFence.
@@ -47,15 +47,15 @@ func (a Asked) fence() FenceView {
 	return FenceView{Err: a.Err, Fence: fenceOf(text)}
 }
 
-// A fencing is what an attempt does for its fence.
+// A fencing is the work of an attempt for its fence.
 type fencing struct {
 	attempt  *acquireRound
 	record   string // the name of the key beside the lock's
 	proposed int64
 	fence    int64
-	epochs   []any // if masters that granted are to be seeded: those that all have been told, by slot
-	founded  bool  // enough masters knew the fences before it
-	raises   int   // how many rounds have raised it
+	epochs   []any // if masters that granted are to be seeded: the epochs that all masters have been told, by slot
+	founded  bool  // enough masters knew the fences before this fence
+	raises   int   // how many rounds have raised the fence
 }
 
 // take returns the command for one master. acquireRound.compose has chosen when the lock expires there.
@@ -69,7 +69,7 @@ func (f *fencing) won() {
 	a := f.attempt
 	kept, seeded := 0, 0
 	a.mu.Lock()
-	a.checkEpochs() // of those, too, that have answered since
+	a.checkEpochs() // also of masters that have answered since
 	for i := range a.entries {
 		fence, sure, ok := a.entries[i].fence()
 		if !ok {
@@ -111,8 +111,8 @@ func (f *fencing) fail(err error) {
 	f.attempt.undo(func() { f.attempt.done(Acquired{Err: err}) })
 }
 
-// fence reads what a master that granted knows: the largest fence, with that of this attempt, and whether it is seeded. It
-// is called with the round's mu held.
+// fence reads the reply of a master that granted: the master's largest fence, this attempt's included, and whether the master is
+// seeded. fence is called with the round's mu held.
 func (en *entry) fence() (fence int64, seeded, ok bool) {
 	if en.vote != rules.Granted {
 		return 0, false, false
@@ -120,7 +120,7 @@ func (en *entry) fence() (fence int64, seeded, ok bool) {
 	return fenceReply(en.Reply, 1)
 }
 
-// fenceReply reads the two integers that scripts tell of fences: the last two of their reply, from index from on.
+// fenceReply reads the two integers of fences in a script's reply: the last two, from index from on.
 func fenceReply(reply any, from int) (fence int64, seeded, ok bool) {
 	list, _ := reply.([]any)
 	if len(list) != from+2 {
@@ -131,17 +131,17 @@ func fenceReply(reply any, from int) (fence int64, seeded, ok bool) {
 	return fence, sure == 1, ok1 && ok2
 }
 
-// look asks all masters what they know, and tells them the epochs.
+// look asks all masters for their fences, and tells the masters the epochs.
 func (f *fencing) look() {
 	e, key := f.attempt.engine, f.attempt.req.Key
 	f.epochs = e.databases.lanes(key.DB)[0].epochs.roster.args()
 	l := &fenceLookRound{of: f}
 	//mutant: who has forgotten tells what it knew
-	l.lasting = true // who has forgotten says nothing of what it knew
+	l.lasting = true // a master that has forgotten does not know its fences
 	begin(e, l, key, luaHearFences.whole([]string{rosterKey}, f.epochs...))
 }
 
-// A fenceLookRound is a round that asks. Granted is a master that is seeded, Refused one that is not.
+// A fenceLookRound is a round that asks for fences. Granted is a seeded master, Refused an unseeded master.
 type fenceLookRound struct {
 	round
 	of   *fencing
@@ -209,16 +209,15 @@ func (f *fencing) raise() {
 	begin(f.attempt.engine, r, f.attempt.req.Key, nil) // see compose
 }
 
-// A fenceRaiseRound is a round that raises what masters know to a fence. Granted is a master that holds the lock and has kept
-// the fence beside it, Refused one where the lock is not there, or that is not seeded.
+// A fenceRaiseRound is a round that raises masters to a fence. Granted is a master that holds the lock and has kept the fence beside
+// the lock. Refused is a master that has no lock, or is not seeded.
 type fenceRaiseRound struct {
 	round
 	of   *fencing
-	more int64 // the largest that a master has kept beside the lock and does not lower; guarded by round.mu
+	more int64 // the largest fence that a master has kept beside the lock and does not lower; guarded by round.mu
 }
 
-// compose makes a command that a master grants only if it is known to have granted the lock, and is still in the epoch in which it
-// did.
+// compose makes a command that a master grants only if the master is known to have granted the lock, and is still in the same epoch.
 func (r *fenceRaiseRound) compose(en *entry, _ int64) {
 	f, a := r.of, r.of.attempt
 	was := &a.entries[en.master]
@@ -265,10 +264,10 @@ func (r *fenceRaiseRound) ended(d rules.Decision) {
 		r.engine.fences.learn(f.fence, r.engine.now())
 		f.keep()
 	//mutant: a fence that a master has exceeded is not raised further
-	case more > f.fence && f.raises < raisesMost: // as when the master that the fence came from has gone meanwhile
+	case more > f.fence && f.raises < raisesMost: // for example because the master that told the fence has gone meanwhile
 		f.fence = more
 		f.raise()
-	case d == rules.Lost: // it was taken away, or has expired
+	case d == rules.Lost: // the lock was taken away, or has expired
 		a.engine.stats.refused.Add(1)
 		a.undo(func() { a.done(Acquired{Refused: true}) })
 	default:
@@ -280,23 +279,23 @@ func (r *fenceRaiseRound) ended(d rules.Decision) {
 // proxies need no second round because their clocks differ.
 type fenceClock struct {
 	wall func() time.Time
-	last atomic.Int64 // the largest that was proposed
-	seen atomic.Int64 // the largest fence seen, less what the engine's clock showed then, in µs
+	last atomic.Int64 // the largest proposal so far
+	seen atomic.Int64 // the largest fence seen, less the time of the engine's clock then, in µs
 
 	unseeded   atomic.Bool  // a master that could be seeded is not
 	nextReseed atomic.Int64 // instant
 }
 
-// fenceMost bounds what is proposed, so that fences stay well below 2^53, which is as far as doubles count. It is in the year 2112.
+// fenceMost bounds proposals, so that fences stay well below 2^53, the limit of exact doubles. The bound lies in the year 2112.
 const fenceMost = 1 << 52
 
-// reseedEvery bounds how often locks take the time to seed masters that they do not need.
+// reseedEvery bounds how often locks take the time to seed masters that the locks do not need.
 const reseedEvery = time.Second
 
-// reseed notes that a master which is not seeded has granted, though not among the first to answer.
+// reseed notes that an unseeded master has granted, though not among the first to answer.
 func (c *fenceClock) reseed() { c.unseeded.Store(true) }
 
-// mayReseed says, once, whether there is such a master, and it is time.
+// mayReseed says, once, whether there is an unseeded master, and the time for seeding has come.
 func (c *fenceClock) mayReseed(now instant) bool {
 	next := c.nextReseed.Load()
 	if !c.unseeded.Load() || int64(now) < next || !c.nextReseed.CompareAndSwap(next, int64(now+reseedEvery)) {

@@ -13,11 +13,12 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Initialise marks all masters clean, whatever they carry: nothing that was locked before counts any more. A lock that
-// is held through any proxy of this deployment may be taken a second time. It marks none if one of them does not answer,
-// cannot be written to, as a replica, or is another under a second address. For if the list of masters has changed, a proxy refuses
-// each master that is marked for another list than its own. If some masters were marked for the new list, and the others still for
-// the old one, perhaps no proxy would have a quorum.
+// Initialise marks all masters clean, whatever marks they have: no earlier lock counts any more. A lock that is held through any
+// proxy of this deployment may be taken a second time.
+//
+// Initialise marks no master if any master does not answer, cannot be written to, as a replica, or is another master under a second
+// address. For if the list of masters has changed, a proxy refuses each master that is marked for another list than its own. If some
+// masters were marked for the new list, and the others still for the old list, perhaps no proxy would have a quorum.
 func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 	cfg = cfg.withDefaults()
 	found := Inspect(ctx, cfg, ms)
@@ -27,10 +28,10 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 	return markClean(ctx, cfg, ms, found, func(marks) []any { return nil })
 }
 
-// markClean marks all masters clean, given what was found on them. If only returns a canary and a quarantine, a database is marked
-// only while it has these.
+// markClean marks all masters clean, given the findings on them. If only returns a canary and a quarantine, a database is marked only
+// while the database has these two.
 func markClean(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected, only func(marks) []any) error {
-	least := time.Now().Add(time.Minute).UnixMicro() // later than what a running proxy may mark meanwhile
+	least := time.Now().Add(time.Minute).UnixMicro() // later than any mark that a running proxy may write meanwhile
 	ctx, cancel := unhurried(ctx, cfg)
 	defer cancel()
 	again := make([]masters.Master, len(ms))
@@ -52,8 +53,8 @@ func markClean(ctx context.Context, cfg Config, ms []masters.Master, found []Ins
 	})
 }
 
-// A persistent master is dialled again where that failed, as on a busy machine. What was sent to it is not sent again: by then a
-// proxy may have quarantined it anew.
+// A persistent master is dialled again if dialling failed, as on a busy machine. A command that was sent is not sent again: by then a
+// proxy may have quarantined the master anew.
 type persistent struct{ masters.Master }
 
 const (
@@ -70,7 +71,7 @@ func (p persistent) Dial(ctx context.Context, db int) (masters.Conn, error) {
 	return c, err
 }
 
-// markNew quarantines what is not marked yet, as proxies do.
+// markNew quarantines unmarked databases, as proxies do.
 func markNew(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected) error {
 	least := time.Now().UnixMicro()
 	return everywhere(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
@@ -117,7 +118,7 @@ func everywhere(ctx context.Context, cfg Config, ms []masters.Master, f func(i, 
 	return errors.Join(errs...)
 }
 
-// eachMaster is everywhere, and returns what went wrong by master.
+// eachMaster is everywhere, and returns the errors by master.
 func eachMaster(ctx context.Context, cfg Config, ms []masters.Master, f func(i, db int, c masters.Conn) error) []error {
 	errs := make([]error, len(ms))
 	var all sync.WaitGroup
@@ -153,7 +154,7 @@ func nextEpochs(found []Inspected, db int, least int64) []int64 {
 	return all
 }
 
-// nextCanary is the mark that a database gets in the epoch of its master. It has no bounds yet.
+// nextCanary is the mark of a database in the epoch of its master. The mark has no bounds yet.
 func (in *Inspected) nextCanary(db int, epochs []int64, members string) vouch.Canary {
 	past := pastOf(&in.Info)
 	if was, ok := vouch.ParseCanary(in.marksIn(db).canary); ok && was.Process == in.Info.RunID {
@@ -183,13 +184,13 @@ func orDash(s string) string {
 // looksMax bounds how often masters are looked at until two looks find the same.
 const looksMax = 5
 
-// AutoInitialise marks masters clean if every one of them is fresh. That is safe for a new deployment only: masters that
-// all lost their data at once look the same, and locks that were held then can be taken a second time. It returns
-// false if one of them is not fresh, and an error if that could not be found out, or another proxy has marked one meanwhile.
+// AutoInitialise marks masters clean if every master is fresh. Do so only for a new deployment: masters that all lost their data at
+// once look the same, and locks that were held then can be taken a second time. AutoInitialise returns false if any master is not
+// fresh, and an error if the freshness is unknown, or another proxy has marked a master meanwhile.
 //
-// If two looks, one after the other, find the same marks on all masters, these were all fresh at one moment: each mark is made only
-// once. A master is then marked clean only if it still has its mark. So it has been in quarantine ever since, and nobody has counted
-// on it, however long this process was held up, and whatever others have initialised and locked meanwhile.
+// If two looks, one after the other, find the same marks on all masters, all masters were fresh at one moment: each mark is made only
+// once. A master is then marked clean only if the master still has its mark. So the master has been in quarantine ever since, and
+// nobody has counted on its votes, however long this process was held up, and whatever others have initialised and locked meanwhile.
 func AutoInitialise(ctx context.Context, cfg Config, ms []masters.Master) (bool, error) {
 	cfg = cfg.withDefaults()
 	var before []Inspected
@@ -233,8 +234,8 @@ func unhurried(ctx context.Context, cfg Config) (context.Context, context.Cancel
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Duration(cfg.Databases)*cfg.MasterDeadAfter)
 }
 
-// eachDatabase calls f with a connection to each database that the master has: always the same one, because on a busy machine making
-// one for each takes long.
+// eachDatabase calls f with a connection to each database of the master: always the same connection, because on a busy machine a new
+// connection for each database takes long.
 func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int, masters.Conn) error) error {
 	c, err := m.Dial(ctx, 0)
 	if err != nil {
@@ -260,7 +261,7 @@ func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int,
 	return nil
 }
 
-// isMissing says that a database cannot be selected because the master has fewer.
+// isMissing says that a database cannot be selected because the master has fewer databases.
 func isMissing(db int, err error) bool {
 	return err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR")
 }

@@ -16,28 +16,28 @@ import (
 //     set to end later by as much as questions have been late lately. If that was not enough, the master's vote for the key does
 //     not count.
 
-// A laneClock is a master's clock as one lane knows it. It belongs to the lane's loop.
+// A laneClock is a master's clock as known to one lane. A laneClock belongs to the lane's loop.
 type laneClock struct {
 	target
 	queue *laneQueue // told when TIME is sent again
 
-	heard       int64    // the latest TIME, in ms: what the clock goes by while its watch knows nothing
+	heard       int64    // the latest TIME, in ms: the base of the clock while its watch knows nothing
 	heardAt     instant  // when the latest TIME was answered
 	tellsExpiry bool     // the master tells exactly when a key expires
-	expiries    expiries // the instants that were chosen
+	expiries    expiries // the chosen instants
 
 	reading
 }
 
-// A reading is what is known of the clock since a batch was gathered. The batch keeps it until its answers are handed out.
+// A reading is the knowledge of the clock since a batch was gathered. The batch keeps the reading until its answers are handed out.
 type reading struct {
 	gathered   instant
 	generation int64         // of the master's watch when the batch was gathered
 	now        int64         // the latest that the clock may have shown then, ms
-	kept       int64         // the time by which keys that are relied on are set to expire: now, or later
+	kept       int64         // the time from which the expiry of relied-on keys counts: now, or later
 	beyond     int64         // by how much kept may be ahead of the clock, besides uncertainty, ms
-	unsure     bool          // now is not known well enough to set a key by it
-	shown      time.Duration // the latest that the clock showed until the batch had been run
+	unsure     bool          // now is not known well enough to set a key
+	shown      time.Duration // the latest time that the clock showed until the batch had been run
 	highest    time.Duration // how far the clock was ahead of ours at most after the batch
 }
 
@@ -74,8 +74,8 @@ func (c *laneClock) ask(conn masters.Conn) (doubt string, err error) {
 	return doubt, nil
 }
 
-// gather notes what the clock shows as a batch is gathered: the time by which keys are set to expire. A key that is relied on is
-// kept, in addition, by how much questions have been late lately, less most of what the proof of its batch may leave open.
+// gather notes the clock's time as a batch is gathered: the time from which the expiry of keys counts. A relied-on key is kept
+// longer, by the recent lateness of questions, less most of the doubt that the proof of its batch may leave.
 func (c *laneClock) gather() {
 	w, uncertainty := &c.master.watch, c.engine.uncertainty()
 	c.generation = w.restarts.Load() // before our clock is read: see putRight
@@ -88,8 +88,7 @@ func (c *laneClock) gather() {
 	c.unsure = !w.sure(c.engine.inexact())
 }
 
-// inexact is how inexact what is known of a master's clock may be where keys are set by it: an answer that takes longer brings
-// no vote.
+// inexact bounds the error in a master's clock where keys are set by the clock: an answer that takes longer brings no vote.
 func (e *Engine) inexact() time.Duration { return max(e.uncertainty(), e.cfg.InstanceTimeout) }
 
 // earliest returns the time, in ms, that the clock shows at least at our moment at.
@@ -129,15 +128,15 @@ func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failur
 		k.flight.drain() // first, so that the answer is as quick as can be
 		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: c.engine.catchUp()}
 		if k.conn.Exec([]*masters.Call{&again.first}) != nil {
-			return failure{FailedConnection, "connection lost"} // the next batch will find that out
+			return failure{FailedConnection, "connection lost"} // the next batch will find the loss out
 		}
 		again.last, again.received = again.first, c.engine.catchUp()
 		p = &again
 	}
 }
 
-// narrows returns how often TIME is to be sent again: where the answer would tell whose clock jumped; or once, where
-// the question was late that tells when the keys expire that the batch has set.
+// narrows returns how often TIME is to be sent again: where the answer would tell whose clock jumped; or once, where the question was
+// late that tells when the batch's keys expire.
 func (c *laneClock) narrows(doubt string, keeps time.Duration) int {
 	_, known := c.master.watch.early(0, 0)
 	switch {
@@ -178,7 +177,7 @@ func (c *laneClock) settle(doubt string) failure {
 	return failure{}
 }
 
-// expiry chooses an instant for a key that is set in the batch that is being written.
+// expiry chooses an instant for a key that the gathered batch sets.
 func (c *laneClock) expiry(hash uint64, at int64) int64 {
 	gap := int64(1)
 	if !c.tellsExpiry {
@@ -188,7 +187,7 @@ func (c *laneClock) expiry(hash uint64, at int64) int64 {
 	return c.expiries.choose(hash, at, gap)
 }
 
-// expiryAnew chooses an instant for a key that other masters have: these may keep the key for longer than was asked for already.
+// expiryAnew chooses an instant for a key that other masters have: they may already keep the key for longer than the client asked.
 func (c *laneClock) expiryAnew(hash uint64, at int64) int64 {
 	at = c.expiry(hash, at)
 	_, most := c.expiries.surplus(hash, at, expirySlack, 0)
@@ -196,13 +195,13 @@ func (c *laneClock) expiryAnew(hash uint64, at int64) int64 {
 	return at
 }
 
-// surplus returns by how much longer than was asked for a key is kept that ends within slack of an instant, at least and at most.
+// surplus returns by how much longer than asked a key is kept that ends within slack of an instant: at least, and at most.
 func (c *laneClock) surplus(sig signature, ends, slack int64) (least, most int64) {
 	return c.expiries.surplus(sig.hash(), ends, slack, c.width())
 }
 
-// raiseTimeout says to which instance_timeout a round trip leads, if it takes more than half of the one that is set: a command that
-// comes while another is under way waits for both.
+// raiseTimeout returns the instance_timeout that a round trip calls for, if the round trip takes more than half of the configured
+// timeout: a command that comes while another is under way waits for both.
 func (e *Engine) raiseTimeout(roundTrip time.Duration) string {
 	if 2*roundTrip <= e.cfg.InstanceTimeout {
 		return ""

@@ -7,13 +7,13 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// The program of a round is a script that is sent by its SHA-1, over a connection on which the master is known to have it.
-// Short ones of ours the handshake loads. Long ones (a client's, that of an Exec, the one that takes a lock with a fence) are
-// sent as a whole the first time. A master that has forgotten one since, because its script cache was flushed, is sent the
-// whole at once: it has done nothing, and no lock may depend on what a cache keeps (rule 13).
+// The program of a round is a script that is sent by its SHA-1, over a connection whose master is known to have the script. The
+// handshake loads our short scripts. Long scripts (a client's, an Exec's, the script that takes a lock with a fence) are sent as a
+// whole the first time. A master that has forgotten a script since, because its script cache was flushed, is sent the whole at once:
+// the master has done nothing, and no lock may depend on the contents of a cache (rule 13).
 
-// programsMax bounds how many scripts a connection is known to have. Newer masters drop scripts that were not used for
-// longest, of those that they were sent as a whole.
+// programsMax bounds how many scripts a connection is known to have. Of the scripts that were sent as a whole, newer masters drop the
+// least recently used.
 const programsMax = 256
 
 // runs makes a script the program of the round, and returns the command.
@@ -31,7 +31,7 @@ func (r *round) bySHA(keys []string, argv ...any) []any {
 
 // written returns a command that runs a script by SHA-1 with the script's text in its place.
 func written(args []any, text string) []any {
-	args = slices.Clone(args) // they may be other masters', too
+	args = slices.Clone(args) // other masters may share the args
 	args[0], args[1] = "EVAL", text
 	return args
 }
@@ -44,13 +44,13 @@ func (k *connection) has(p *lua) {
 	k.programs[p.sha] = true
 }
 
-// sendAgain is called where the master answered the i-th request of the batch that it does not have the script. It queues the
-// request once more, with the text of the script, and says whether it did.
+// sendAgain is called where the master answered the i-th request of the batch that the script is unknown. sendAgain queues the
+// request once more, with the text of the script, and says whether the request was queued.
 //
-// The request goes before all that has come since, so that a release does not overtake the script that takes the lock. But
-// later requests of the same batch have run by now: their clients did not wait for this answer, or had enough from other
-// masters. If one of them may be about the same lock, nothing is sent again, and the vote is lost: a release must not take
-// the key that the next attempt with its token has set meanwhile, nor an extension shorten what a later one has promised.
+// The request goes before all later requests, so that a release does not overtake the script that takes the lock. But later requests
+// of the same batch have run by now: their clients did not wait for this answer, or had enough from other masters. If a later request
+// may be about the same lock, nothing is sent again, and the vote is lost: a release must not take the key that the next attempt with
+// its token has set meanwhile, nor an extension shorten the promise of a later extension.
 func (l *lane) sendAgain(i int) bool {
 	en, ok := l.batch.requests[i].(*entry)
 	if !ok || l.connection == nil || en.round.program == nil || en.Args[0] != "EVALSHA" {
@@ -78,8 +78,8 @@ func (l *lane) sendAgain(i int) bool {
 	return true
 }
 
-// overtakenBy says that a later request was run, and may be about the same lock: both name the same key and the same token.
-// Of a client's script nobody knows what its token is: there the key is enough.
+// overtakenBy says that a later request was run, and may be about the same lock: both name the same key and the same token. The token
+// of a client's script is unknown: there the key is enough.
 func (en *entry) overtakenBy(r request) bool {
 	later, ok := r.(*entry)
 	return ok && !isNoScript(later.Err) && en.mayBeOvertakenBy(later)
@@ -95,7 +95,7 @@ func (en *entry) mayBeOvertakenBy(r request) bool {
 	return later.names(en.Args[3:n]) && (en.voted() || later.voted() || later.names(en.Args[n:]))
 }
 
-// names says that one of the words is a word of the entry's command.
+// names says that any of the words is a word of the entry's command.
 func (en *entry) names(words []any) bool {
 	return slices.ContainsFunc(words, func(w any) bool {
 		word, ok := wordOf(w)

@@ -27,7 +27,7 @@ type repair struct {
 	edit     *execRound
 	fills    bool
 	deadline answerTime // as of a round
-	ends     []int64    // by key of the Exec: when what it puts expires; nil before it is sent. Guarded by edit.mu
+	ends     []int64    // by key of the Exec: when the put value expires; nil before the repair is sent. Guarded by edit.mu
 	replied  bool       // guarded by edit.mu
 }
 
@@ -46,7 +46,7 @@ func (m *mending) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	//mutant: a deletion by doubt is repaired
-	if d.tally.Granted < rules.Quorum(len(d.entries)) { // a deletion that has the benefit of the doubt
+	if d.tally.Granted < rules.Quorum(len(d.entries)) { // a deletion with the benefit of the doubt
 		m.checked = true
 		return
 	}
@@ -72,9 +72,9 @@ func (m *mending) push(r *repair) {
 	r.lane.queue.push(r, d.engine.waited())
 }
 
-// lacksChange says that a master has not made the change, and will not make it: neither by the Exec's own command nor by a
-// repair. A change that was made once must not be made again: a client that was told of it may have taken it away since.
-// lacksChange is called with round.mu held.
+// lacksChange says that a master has not made the change, and will not make it: neither by the Exec's own command nor by a repair. A
+// change must not be made twice: a client that was told of the change may have undone it since. lacksChange is called with round.mu
+// held.
 func (m *mending) lacksChange(master int) bool {
 	if en := &m.of.entries[master]; en.fate != answered || en.Reply != int64(other) {
 		return false
@@ -84,8 +84,8 @@ func (m *mending) lacksChange(master int) bool {
 	})
 }
 
-// differs says whether a master's answer about any key differs from what was agreed on, and whether the master has none of the
-// keys for which it does.
+// differs says whether a master's answer about any key differs from the agreed view, and whether the master has none of the differing
+// keys.
 func (l *readRound) differs(master int) (differs, lacks bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *repair) take(now answerTime) bool {
 	return true
 }
 
-// reply notes what the master has now, for later repairs, and removes each key whose release could not be sent meanwhile; see
+// reply notes the master's new values, for later repairs, and removes each key whose release could not be sent meanwhile; see
 // ledger.owe.
 func (r *repair) reply(instant) {
 	d := r.edit
@@ -160,8 +160,8 @@ func (r *repair) reply(instant) {
 
 func (r *repair) lost(string) {}
 
-// undos returns undos of what the repair has put, or may have: one for each key that the Exec puts, none before the repair is
-// sent. It is called with edit.mu held.
+// undos returns undos of all values that the repair has put, or may have: one for each key that the Exec puts, none before the repair
+// is sent. undos is called with edit.mu held.
 func (r *repair) undos() []*undo {
 	if r.ends == nil {
 		return nil
@@ -176,12 +176,13 @@ func (r *repair) undos() []*undo {
 	return all
 }
 
-// A checkup looks at the keys once more, one InstanceTimeout after an Exec has won although masters refused it: by then the
-// Execs that lost have put back what was there. It repairs what it finds if a quorum still has what the Exec has made. If too
-// many masters are away to ask a quorum, it repairs all the same, provided that nobody else can have won since: the masters
-// that still have what was put, or what that replaced, have made no other change, and the rest must be too few for a quorum. Nor does it
-// repair then if a master that made the change has something else by now, and it takes back what was repaired: a release counts as done
-// also where masters that did not answer may have made up the quorum, and the value must not be on a quorum again.
+// A checkup looks at the keys once more, one InstanceTimeout after an Exec has won although masters refused: by then the Execs that
+// lost have put the former values back. The checkup repairs if a quorum still has the Exec's result.
+//
+// If too many masters are away to ask a quorum, the checkup repairs all the same, provided that nobody else can have won since: the
+// masters that still have the put value, or the replaced value, have made no other change, and the rest must be too few for a quorum.
+// But if a master that made the change has another value by now, the checkup does not repair, and takes earlier repairs back: a
+// release also counts as done where unanswering masters may have made up the quorum, and the value must not be on a quorum again.
 //
 // checkUp is called with round.mu held.
 func (m *mending) checkUp() {
@@ -244,7 +245,7 @@ func (m *mending) checkedUp(l *readRound) {
 	}
 }
 
-// undo takes back what repairs have put under a key. It is called with round.mu held.
+// undo takes back the repairs of a key. It is called with round.mu held.
 func (m *mending) undo(k *edited) {
 	var all []*undo
 	for _, r := range m.repairs {
@@ -257,7 +258,7 @@ func (m *mending) undo(k *edited) {
 	pushUndos(m.of.engine, all, func() {})
 }
 
-// isDone says that a master has what the Exec has made of a key.
+// isDone says that a master has the Exec's result for a key.
 func (m *mending) isDone(k *edited, s sighting) bool {
 	if k.Kind != Put {
 		return !s.Exists
@@ -267,17 +268,17 @@ func (m *mending) isDone(k *edited, s sighting) bool {
 	return s.Kind == "string" && s.Value == k.Value && m.of.mayHaveApplied(en) && isNear(s.ends, m.of.lasts(en, k))
 }
 
-// isStale says that a master has what a repair may replace.
+// isStale says that a master has a value that a repair may replace.
 func (m *mending) isStale(k *edited, s sighting) bool {
 	return s.Kind == "string" && slices.ContainsFunc(m.of.engine.history.of(k.key, s.master, m.known), func(v version) bool {
 		return isNear(v.ends, s.ends) && v.digest == digestOf(s.Value)
 	})
 }
 
-// isNear says that two instants, each as told by a master, may be one.
+// isNear says that two instants, each as told by a master, may be the same.
 func isNear(a, b int64) bool { return max(a-b, b-a) <= 2*expirySlack }
 
-// learnSeen notes what the first round has found agreed on.
+// learnSeen notes the agreed findings of the first round.
 func (m *mending) learnSeen() {
 	d := m.of
 	l := d.looked
@@ -296,7 +297,7 @@ func (m *mending) learnSeen() {
 	}
 }
 
-// learnPut notes what an Exec that has won has put on a master, or may have. It is called with round.mu held.
+// learnPut notes the values that a winning Exec has put on a master, or may have. It is called with round.mu held.
 func (m *mending) learnPut(en *entry) {
 	d := m.of
 	if !d.applied(en) && en.fate != unknown {
@@ -307,7 +308,7 @@ func (m *mending) learnPut(en *entry) {
 	}
 }
 
-// learnAt notes that a master has, or may have, what an Exec that has won has put, and when it expires there. It is called with
+// learnAt notes that a master has, or may have, the value of a winning Exec, and when the value expires there. It is called with
 // round.mu held.
 func (m *mending) learnAt(master int, k *edited, ends int64) {
 	m.of.engine.history.learn(k.key, master, len(m.of.entries), k.digest, ends)
