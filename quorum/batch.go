@@ -9,10 +9,10 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A lane's loop gathers a batch, exchanges it with the master, and hands the answers out.
+// A lane's loop gathers a batch, exchanges the batch with the master, and hands the answers out.
 
-// A batch is what a lane sends together, and what the answers prove. It belongs to the lane's loop; while it is under way, its calls
-// belong to the reader of the flight.
+// A batch is the requests that a lane sends together, and the proof in the answers. A batch belongs to the lane's loop; while the
+// batch is under way, its calls belong to the reader of the flight.
 type batch struct {
 	requests  []request
 	calls     []*masters.Call
@@ -22,7 +22,7 @@ type batch struct {
 	extension masters.Call  // of the horizon; at the head, if the batch needs one
 	proof     proof         // at the end
 	bytes     int           // of the words, about
-	through   int           // how many of all requests that were ever queued have been in this batch or an earlier one
+	through   int           // how many of all queued requests have been in this batch or earlier batches
 	again     int           // how many of the requests were sent before, in vain
 
 	reading     reading // of the master's clock
@@ -76,7 +76,7 @@ func (b *batch) clear() {
 	b.words, b.err, b.proof.received = b.words[:0], nil, 0
 }
 
-// begin makes an empty batch the one that is being gathered.
+// begin makes an empty batch the gathered batch.
 func (l *lane) begin() {
 	if n := len(l.spare); n > 0 {
 		l.batch, l.spare = l.spare[n-1], l.spare[:n-1]
@@ -98,7 +98,7 @@ func (l *lane) gather(ctx context.Context) bool {
 	return l.take()
 }
 
-// collect moves what waits into the batch. If nothing does, the batch is over.
+// collect moves waiting requests into the batch. If nothing waits, the batch is over.
 func (l *lane) collect() bool {
 	l.queue.collect(l.batch)
 	return len(l.batch.requests) > 0
@@ -122,7 +122,7 @@ func (l *lane) take() bool {
 	return len(b.requests) > 0
 }
 
-// takeLate puts the undos that stand for dropped releases at the head of the batch, before what came after the releases.
+// takeLate puts the undos that stand for dropped releases at the head of the batch, before the requests that followed the releases.
 func (l *lane) takeLate(now answerTime) {
 	var first []request
 	for _, u := range l.queue.takeUndos() {
@@ -159,8 +159,8 @@ func (l *lane) exchange() {
 	l.complete(b)
 }
 
-// complete reads the proof of a batch whose answers have come, and hands the answers out; of the batches under way, the first. If the
-// connection broke, that is the end of those behind it, too.
+// complete reads the proof of the first batch under way, whose answers have come, and hands the answers out. If the connection broke,
+// the batches behind are lost, too.
 func (l *lane) complete(b *batch) {
 	l.turnTo(b)
 	l.master.roundTrip.Store(int64(b.proof.received - b.proof.sent))
@@ -181,14 +181,14 @@ func (l *lane) complete(b *batch) {
 	}
 }
 
-// turnTo makes a batch the one that is being handed out.
+// turnTo makes a batch the batch that is being handed out.
 func (l *lane) turnTo(b *batch) {
 	//mutant: a batch is judged by the clock as it was when a later one was gathered
 	l.batch, l.clock.reading = b, b.reading
 }
 
-// lose ends the connection, which broke before the end of the batch was answered, and with it all batches that are under way behind
-// the batch: what they may have set is unknown.
+// lose ends the connection, which broke before the end of the batch was answered, and with the connection all batches behind the
+// batch: their effects are unknown.
 func (l *lane) lose(b *batch) {
 	k, cause := l.connection, masters.Describe(b.err)
 	if k.silent.Load() {
@@ -250,7 +250,7 @@ func (l *lane) unkeptCause() failure {
 	return failure{}
 }
 
-// handOut gives each request its answer, and returns what the answers ask to be done about the connection.
+// handOut gives each request its answer, and returns the work on the connection for which the answers call.
 func (l *lane) handOut(cause string) (mend func(*connection) error) {
 	b := l.batch
 	now := b.proof.received
@@ -278,8 +278,8 @@ func (l *lane) handOut(cause string) (mend func(*connection) error) {
 	return mend
 }
 
-// mend does to the connection what answers have asked for, and assesses the master anew if it is suspect; or gives the connection up.
-// It is called when no batch is under way.
+// mend does the work on the connection for which answers have called, and assesses the master anew if the master is suspect; or gives
+// the connection up. mend is called when no batch is under way.
 func (l *lane) mend() {
 	mend, suspected := l.mending, l.suspected
 	if l.mending, l.suspected = nil, false; mend == nil && suspected {

@@ -12,7 +12,7 @@ import (
 type extendRound struct {
 	round
 	req  ExtendRequest
-	lock Lock // once it is won
+	lock Lock // once the extension is won
 	done func(Extended)
 }
 
@@ -77,8 +77,8 @@ func (x *extendRound) ended(d rules.Decision) {
 	}
 }
 
-// won tells that a quorum keeps the lock for a TTL, from start. If the client gives the lock up, that is done, and not promised. If it
-// has added to what was left, and the sum is less than TTLMin, it asked for more, and is too late.
+// won tells that a quorum keeps the lock for a TTL, from start. A client that gives the lock up is told of success, and promised
+// nothing. A client whose sum of the added and the remaining TTL is less than TTLMin asked for more, and is too late.
 func (x *extendRound) won(ttl time.Duration) {
 	e := x.engine
 	if !x.req.Add && x.givesUp(ttl) {
@@ -100,8 +100,8 @@ func (x *extendRound) won(ttl time.Duration) {
 	x.done(Extended{Held: true, Until: e.timeAt(until), Lock: &x.lock})
 }
 
-// givesUp is as edited.givesUp has it. What was left is the longest that a master had. Whoever is to be told the validity does not give
-// the lock up by a TTL that can leave some.
+// givesUp is as edited.givesUp has it. The TTL that was left is the longest on any master. A client that is to be told the validity
+// does not give the lock up by a TTL that can leave validity.
 func (x *extendRound) givesUp(ttl time.Duration) bool {
 	isSooner := func(en *entry) bool {
 		n, ok := en.Reply.(int64)
@@ -130,11 +130,11 @@ func (x *extendRound) undo(func()) {}
 
 func (x *extendRound) appendKeys(to []Key) []Key { return append(to, x.req.Key) }
 
-// An addRound is an extension in which each master adds to the TTL that it has. The client counts on the sum of all extensions
-// that it was told of; but a master may have missed one of them. Every quorum has a master that made it. So if the masters that
-// granted an addition do not keep the lock until the same moment, a second round makes all of them keep it until the latest.
-// The moments are compared by our clock, from what is known of the masters' clocks: when the command reached each master does
-// not matter.
+// An addRound is an extension in which each master adds to its own TTL. The client counts on the sum of all extensions that the
+// client was told of; but a master may have missed an extension. Every quorum has a master that made the extension. So if the masters
+// that granted an addition do not keep the lock until the same moment, a second round makes all of them keep the lock until the
+// latest. The moments are compared by our clock, through the knowledge of the masters' clocks: the time at which the command reached
+// each master does not matter.
 type addRound struct {
 	extendRound
 	until instant // in the second round: until when all are to keep the lock, by our clock; 0 in the first
@@ -146,12 +146,12 @@ func (a *addRound) ask(e *Engine) {
 	begin(e, a, a.req.Key, nil)
 }
 
-// compose makes a command that extends the horizon itself. What is promised is what masters say is left, whatever their clocks show.
+// compose makes a command that extends the horizon itself. The promise is the TTL that masters tell, whatever their clocks show.
 func (a *addRound) compose(en *entry, _ int64) {
 	c := &a.engine.cfg
 	more, until := rules.CeilMillis(a.req.TTL+rules.Drift(a.req.TTL, c.DriftFactor)-rules.ClockFloor).Milliseconds(), int64(0)
 	if a.until != 0 {
-		// What other keys are kept for in addition would differ between masters, which is what this round is to end.
+		// Other keys are kept longer by amounts that differ between masters, and this round is to end the differences.
 		more, until = 0, en.lane.clock.now+rules.CeilMillis(a.until-en.lane.clock.gathered).Milliseconds()
 	}
 	keys := []string{a.req.Key.Name, horizonKey}
@@ -183,7 +183,7 @@ func (a *addRound) ended(d rules.Decision) {
 	}
 }
 
-// kept returns the least time, from start, for which a master that granted keeps the lock, and when these masters drop it, from
+// kept returns the least time, from start, for which a master that granted keeps the lock, and when these masters drop the lock, from
 // the first to the last, by our clock.
 func (a *addRound) kept() (least time.Duration, ends vouch.Span) {
 	now := a.engine.now()

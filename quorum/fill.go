@@ -7,19 +7,20 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// A fill gives one master a key of a lock that the other masters hold. The master may lack it because it was away when the lock was
-// taken, or has lost its data since. Without fills, a lock that is extended for long would be lost once the other masters, too,
-// have been restarted one after the other. So a master that has nothing of a lock when a quorum extends it is given what the quorum
-// has. That is no vote in this extension, but it is one in the next.
+// A fill gives one master a key of a lock that the other masters hold. The master may lack the key because the master was away when
+// the lock was taken, or has lost its data since. Without fills, a lock that is extended for long would be lost once the other
+// masters, too, have been restarted one after the other. So a master that has nothing of a lock when a quorum extends the lock is
+// given the quorum's key. The fill is no vote in this extension, but makes a vote in the next extension possible.
 //
-// A fill takes nothing from anybody: it replaces no key, and a master in quarantine, which may have forgotten a key, is not filled.
+// A fill takes nothing from anybody: a fill replaces no key, and a master in quarantine, which may have forgotten a key, is not
+// filled.
 //
 // A fill brings back no lock that is gone (rule 11). The master takes the key only within the validity of the others' keys, by the
-// master's own clock, so nobody else can have held the lock in between; and the key lives no longer than theirs. But the lock may have
-// been released or broken meanwhile. So the others are looked at twice, before the fill and afterwards. Unless a quorum of the masters
-// that were extended still have the key, the fill is not made, or is undone. The first look comes one InstanceTimeout (the longest of
-// all proxies) after the extension, the second as long after the fill: a release that a quorum answered has by then reached all
-// others, too.
+// master's own clock, so nobody else can have held the lock in between; and the key lives no longer than theirs. But the lock may
+// have been released or broken meanwhile. So the others are looked at twice, before the fill and afterwards. Unless a quorum of the
+// masters that were extended still have the key, the fill is not made, or is undone. The first look comes one InstanceTimeout (the
+// longest of all proxies) after the extension, the second as long after the fill: by then a release that a quorum answered has
+// reached all others, too.
 type fill struct {
 	masters.Call
 	lane  *lane
@@ -38,7 +39,7 @@ type gap struct {
 	key    Key
 	value  string // of the others' keys, if they are strings that were set as strings
 	dump   string // else the DUMP of the others' keys
-	others uint64 // a bit for each master that has extended it
+	others uint64 // a bit for each master that has extended the lock
 }
 
 // dumpMax is the longest dump that is kept for a fill. A lock's dump has a hundred bytes.
@@ -121,15 +122,15 @@ func (f *fill) look() {
 	}}).ask(e, f.gap.key.DB, []string{f.gap.key.Name})
 }
 
-// isThere says that a quorum of the others still have the key, and so has the master if it was filled already. It notes the others'
-// value (seen), and for how long they keep it (kept).
+// isThere says that a quorum of the others still have the key, and so has the master if the master was filled already. isThere notes
+// the others' value (seen), and for how long the others keep the key (kept).
 func (f *fill) isThere(l *readRound) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	//mutant: what was filled stays where the lock has changed
 	same, filled := 0, f.ends == 0
 	if f.seen = l.keys[0].agreed.Value; f.gap.dump == "" && f.seen != f.gap.value {
-		return false // it is somebody else's by now. A dump is compared by the master itself; see luaFillDump
+		return false // the key is somebody else's by now. A dump is compared by the master itself; see luaFillDump
 	}
 	f.kept = l.engine.cfg.kept(l.engine.cfg.TTLMax)
 	for _, s := range l.keys[0].told {
@@ -181,7 +182,7 @@ func (f *fill) reply(instant) {
 		f.lane.ledger.granted(f.gap.signature().hash(), f.lane.engine.rounds.Load(), f.ends)
 		//mutant: what was filled is looked at at once
 		f.wait()
-	case int64(other): // perhaps only for a moment: who asks for the lock in vain has it undone
+	case int64(other): // perhaps only for a moment: a client that asks for the lock in vain undoes its key
 		//mutant: a fill is not tried again
 		if f.tries++; f.tries < fillTries {
 			f.Call, f.ends = masters.Call{}, 0
@@ -189,7 +190,7 @@ func (f *fill) reply(instant) {
 		} else {
 			f.over()
 		}
-	default: // an error: nobody knows how far it came
+	default: // an error: nobody knows how far the script came
 		f.takeBack()
 	}
 }
@@ -214,7 +215,7 @@ func (f *fill) undo() *undo {
 	return u
 }
 
-// signature is that of the lock, as releases know it.
+// signature is the lock's signature, as releases know it.
 func (g *gap) signature() signature { return signature{g.key.Name, g.value, digestOfDump(g.dump)} }
 
 // digestOfDump returns a DUMP as effect.Digest has it.

@@ -7,7 +7,7 @@ import (
 )
 
 // A master that is far away is sent the next batch while answers to earlier batches are under way, so that no request waits for a
-// round trip before its own. docs/proofs.md, "Several batches under way", has what this changes, and why no promise gets weaker.
+// round trip before its own. docs/proofs.md, "Several batches under way", has the consequences, and why no promise gets weaker.
 
 // A flight is the batches of one connection that are under way: written, and not handed out yet, in the order of the writes. It
 // belongs to the lane's loop, but for its reader: a goroutine that receives the answers, one batch after the other.
@@ -49,7 +49,7 @@ func (f *flight) write(b *batch) {
 	f.written <- b
 }
 
-// receive is the reader. It ends when written is closed.
+// receive is the reader. receive ends when written is closed.
 func (f *flight) receive(written <-chan *batch) {
 	for b := range written {
 		b.err = f.conn.Receive(b.calls)
@@ -70,7 +70,7 @@ func (f *flight) hasAnswer() bool {
 	return f.read > 0
 }
 
-// take returns the first batch, which is answered or lost, and forgets it.
+// take returns the first batch, which is answered or lost, and forgets the batch.
 func (f *flight) take() *batch {
 	b := f.batches[0]
 	f.batches, f.read = f.batches[1:], f.read-1
@@ -109,18 +109,19 @@ func (f *flight) wait(now instant, trip time.Duration) (time.Duration, bool) {
 	return f.wrote + trip/gatherPart - now, true
 }
 
-// latePart says when the first answer is late: after so many round trips. Then the master may stand still, and what it is not sent it
-// cannot run late.
+// latePart says when the first answer is late: after so many round trips. Then the master may stand still, and cannot run late the
+// commands that are not sent.
 const latePart = 2
 
-// Behind fewer than flightFew batches the next is written at once. Behind more, it gathers requests until one gatherPart-th of the round
-// trip is over since the latest: then a request waits for half of that on average, and batches stay as large as they can be.
+// Behind fewer than flightFew batches the next is written at once. Behind more, the next gathers requests until one gatherPart-th of
+// the round trip is over since the latest write: then a request waits for half of the part on average, and batches stay as large as
+// they can.
 const (
 	flightFew  = 4
 	gatherPart = 12
 )
 
-// A distance is how long a master's fastest answers take lately, without what the master takes for the commands.
+// A distance is how long a master's fastest answers take lately, without the master's time for the commands.
 type distance struct{ trip time.Duration }
 
 // learn takes the round trip of a batch. Of a long batch, the master has told by its own clock how long the commands took.

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// A history is what a quorum is known to have, or to have had, under the keys that Execs have changed lately, and when each
-// master's copy expires. Repairs go by it.
+// A history is the values that a quorum is known to have, or to have had, under the keys that Execs have changed lately, and when
+// each master's copy expires. Repairs use the history.
 type history struct {
 	mu      sync.Mutex
 	learned uint64 // how many versions so far
@@ -22,19 +22,19 @@ type versions [][historyVersions]version
 // A version is the value that one master has, told apart from others by its digest and the millisecond in which it expires.
 type version struct {
 	digest [sha1.Size]byte
-	ends   int64  // when it expires, ms of the master's clock; 0 if there is no version
+	ends   int64  // when the value expires, ms of the master's clock; 0 if there is no version
 	nr     uint64 // history.learned when this was learnt
 }
 
 const (
 	historyKeys     = 10_000
 	historyNameMax  = 512 // longer keys are not remembered
-	historyVersions = 2   // of a key on a master: what it has told last, and what it may have run before its connection broke
+	historyVersions = 2   // of a key on a master: the value told last, and the value that may have been set before the connection broke
 )
 
 func (h *history) init() { h.keys, _ = simplelru.NewLRU[Key, versions](historyKeys, nil) }
 
-// now returns the nr of what was learnt last.
+// now returns the nr of the latest note.
 func (h *history) now() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,7 +56,7 @@ func (h *history) of(key Key, master int, nr uint64) []version {
 	return known
 }
 
-// learn notes what one master has, or may have, of what a quorum has. masters is how many there are.
+// learn notes that one master has, or may have, a value of a quorum. masters is the number of masters.
 func (h *history) learn(key Key, master, masters int, digest [sha1.Size]byte, ends int64) {
 	if ends <= 0 || len(key.Name) > historyNameMax {
 		return

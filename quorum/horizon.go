@@ -8,17 +8,17 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Each master carries a horizon: a key that lives as long as any lock granted there (rule 7). A batch that may set a key
-// which would outlive the horizon begins by extending the horizon. Both keys live by the master's clock, so they are compared by it.
+// Each master carries a horizon: a key that lives as long as any lock granted there (rule 7). A batch that may set a key beyond the
+// horizon begins by extending the horizon. Both keys live by the master's clock, so the proxy compares them by the master's clock.
 
 const (
-	// So that extensions are rare, each goes beyond the lock's time: by one headRoom-th of that time, and at least by leastHeadRoom.
+	// So that extensions are rare, each goes beyond the lock's time: by one headRoom-th of the time, and at least by leastHeadRoom.
 	// Quarantines are longer by as much.
 	headRoom      = 4
 	leastHeadRoom = time.Second
 )
 
-// A horizon is a lane's knowledge of its master's horizon. It belongs to the lane's loop.
+// A horizon is a lane's knowledge of its master's horizon. A horizon belongs to the lane's loop.
 type horizon struct {
 	clock *laneClock
 	until int64 // the horizon lasts at least so long, ms of the master's clock; 0 if nothing is known in this epoch
@@ -72,7 +72,7 @@ func (h *horizon) covers(keeps time.Duration) bool {
 // The end does not tell of a clock that stood ahead by less than the horizon lasts, nor of data that is older by less than the time
 // since the horizon was last extended.
 
-// endSlack is how far the end may be wrong: the script that writes it takes time.
+// endSlack is how far the end may be wrong: the script that writes the end takes time.
 const endSlack = time.Second
 
 // Earlier is why a master may have forgotten locks: the horizon is gone before its end.
@@ -121,7 +121,7 @@ func (e *ends) evidence(found *endLook, epoch int64) string {
 // learn takes an end that was true in an epoch.
 func (e *ends) learn(end, epoch int64) { e.latest, e.epoch = max(e.latest, end), epoch }
 
-// hear takes the end that the master tells: another proxy may have written it.
+// hear takes the end as told by the master: another proxy may have written the end.
 func (e *ends) hear(reply any, epoch int64) {
 	_, end := endIn(reply)
 	e.learn(end-endSlack.Milliseconds(), epoch)

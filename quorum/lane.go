@@ -16,7 +16,7 @@ import (
 // replies are under way; see flight. A late master loses votes, not its connection (rule 3): only an
 // I/O error or silence ends a connection.
 //
-// Operations push requests and undos to the queue, note in the ledger what the master owes, and choose by the clock when keys
+// Operations push requests and undos to the queue, note in the ledger the debts of the master, and choose by the clock when keys
 // expire. The other parts judge the master.
 type lane struct {
 	target
@@ -31,13 +31,13 @@ type lane struct {
 	assessor assessor
 	dialer   dialer
 	distance distance
-	batch    *batch   // the one that is being gathered, or handed out
+	batch    *batch   // the batch that is being gathered, or handed out
 	spare    []*batch // to be used again
 
 	connection *connection             // nil if there is none
-	told       masters.Told            // what the log was told of lost connections
+	told       masters.Told            // reports to the log of lost connections
 	suspected  bool                    // the master is to be assessed again, and until then its votes do not count
-	mending    func(*connection) error // what answers ask to be done about the connection; nil if nothing
+	mending    func(*connection) error // the work on the connection for which answers call; nil if none
 	answered   int                     // requests in the batch before
 	expected   int                     // requests in the next batch; see linger
 	lingering  *time.Timer
@@ -71,7 +71,7 @@ func newLane(e *Engine, m *master, db int, r roster) *lane {
 	return l
 }
 
-// run is the lane's loop. It ends when ctx does.
+// run is the lane's loop. run ends when ctx does.
 func (l *lane) run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil || l.connection != nil && !l.connection.flight.isEmpty() {
@@ -135,7 +135,7 @@ func (l *lane) proceed() {
 	l.lingering.Stop()
 }
 
-// follow writes what waits behind the batches under way.
+// follow writes the waiting requests behind the batches under way.
 func (l *lane) follow() {
 	runtime.Gosched() // for others that have just been answered, and ask again
 	l.begin()

@@ -30,7 +30,7 @@ type debt struct {
 	pushed int   // how many requests had been queued in the lane by then
 }
 
-// oweRelease is owe for an entry that may not have reached the master. It does nothing if the entry is no release.
+// oweRelease is owe for an entry that may not have reached the master. An entry that is no release has no effect.
 func (en *entry) oweRelease() {
 	if sig := en.round.releases; sig != nil {
 		en.lane.ledger.owe(*sig, en.round.place.Load())
@@ -73,7 +73,7 @@ func (l *ledger) owes(sig signature, place int64) bool {
 	return l.owed[sig].place > place
 }
 
-// settle forgets each debt once all requests that were queued before it, of which done have been in a batch, are answered.
+// settle forgets each debt once all requests that were queued before the debt are answered; done requests have been in a batch.
 func (l *ledger) settle(done int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -56,8 +56,8 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 	return true
 }
 
-// Remove and Expire change what a quorum holds, whoever has set it: a first round reads what that is (seek), a second one makes the
-// change on each master that still has the same.
+// Remove and Expire change the quorum's key, whoever has set the key: a first round reads the key (seek), a second round makes the
+// change on each master where the key is still the same.
 
 // A removeRound is the second round of a Remove: a script that compares before it deletes.
 type removeRound struct {
@@ -65,7 +65,7 @@ type removeRound struct {
 	done func(Changed)
 }
 
-// ask deletes the key where it still holds what a quorum holds.
+// ask deletes the key where the key is still as the quorum's.
 func (c *removeRound) ask(e *Engine, key Key, was *View) {
 	c.releases = &signature{name: key.Name, token: was.Value}
 	kind, content := was.content()
@@ -77,7 +77,7 @@ func (c *removeRound) read(en *entry) ballot { return comparison(en) }
 func (c *removeRound) decide(t rules.Tally) rules.Decision { return rules.DecideRelease(t) }
 func (c *removeRound) ended(d rules.Decision)              { c.done(c.changed(d)) }
 
-// changed is what a decision about a change comes to.
+// changed is the outcome of a change that was decided.
 func (r *round) changed(d rules.Decision) Changed {
 	if d == rules.Unanswered {
 		return Changed{Err: r.failure()}
@@ -85,14 +85,14 @@ func (r *round) changed(d rules.Decision) Changed {
 	return Changed{Applied: d == rules.Won}
 }
 
-// An expireRound is the second round of an Expire: an extension of whatever is there. It promises nobody any validity.
+// An expireRound is the second round of an Expire: an extension of any present key. An expireRound promises nobody any validity.
 type expireRound struct {
 	extendRound
-	kind string // of what is there, as View.content tells it
+	kind string // of the key, as View.content tells
 	done func(Changed)
 }
 
-// ask extends the key where it still holds what a quorum holds.
+// ask extends the key where the key is still as the quorum's.
 func (x *expireRound) ask(e *Engine, req ExpireRequest, was *View) {
 	kind, content := was.content()
 	x.kind, x.req = kind, ExtendRequest{Key: req.Key, Token: content, TTL: req.TTL}
@@ -135,14 +135,14 @@ func (b *breakRound) compose(en *entry, _ int64) {
 	en.Args = luaBreak.whole([]string{b.key.Name}, en.lastMoment())
 }
 
-// read takes a key that is absent for an answer, of a master in quarantine, too: what it does not have need not be deleted.
+// read takes an absent key for an answer, also of a master in quarantine: an absent key need not be deleted.
 func (b *breakRound) read(en *entry) ballot {
 	is := comparison(en)
 	is.ifClean = false
 	return is
 }
 
-// decide waits for every master, of which one is enough.
+// decide waits for every master. One success is enough.
 func (b *breakRound) decide(t rules.Tally) rules.Decision {
 	switch {
 	case t.Pending() > 0:

@@ -27,9 +27,9 @@ type MasterStatus struct {
 
 	State       State
 	Cause       string        // of a State that is not Clean
-	Since       time.Duration // for how long it has been in quarantine
+	Since       time.Duration // for how long the master has been in quarantine
 	Left        time.Duration // how long the quarantine will last, as far as is known
-	ClockOffset time.Duration // the master's clock less this machine's; 0 if it is not known yet
+	ClockOffset time.Duration // the master's clock less this machine's; 0 if unknown
 	Dropped     uint64        // batches whose votes did not count, because nothing vouched for them
 }
 
@@ -107,7 +107,7 @@ func (set laneSet) status() []MasterStatus {
 	return all
 }
 
-// Stats counts what the engine did since the start, and what it does now.
+// Stats counts the engine's work since the start, and its present work.
 type Stats struct {
 	Attempts uint64 // acquires begun, by scripts of known families, too
 	Acquired uint64
@@ -123,7 +123,7 @@ type Stats struct {
 
 	OtherNames uint64 // times that a master told of a proxy to which other names are locks
 
-	RoundsNow   int // under way; one on several keys counts for each
+	RoundsNow   int // under way; a round on several keys counts for each key
 	RoundsLimit int // how many are to be, at most; see package admission
 	InLine      int // clients that wait in line until they may begin an operation
 
@@ -137,7 +137,7 @@ type stats struct {
 	rounds                                                                     durations
 }
 
-// load returns what was counted so far.
+// load returns the counts so far.
 func (s *stats) load() Stats {
 	return Stats{
 		Attempts: s.attempts.Load(), Acquired: s.acquired.Load(), Refused: s.refused.Load(),

@@ -31,8 +31,8 @@ type undo struct {
 	clean   atomic.Bool   // the key is undone, and cannot come back
 }
 
-// undoMisses is how often an undo that finds nothing is repeated, with the next heartbeats: another Exec may have replaced the
-// value for a while, and puts it back if it loses.
+// undoMisses is how often an undo that finds nothing is repeated, with the next heartbeats: another Exec may have replaced the value
+// for a while, and puts the value back if that Exec loses.
 const undoMisses = 3
 
 // newUndo returns an undo of the key with this signature that was set on a lane's master, for kept, to expire at ends.
@@ -121,13 +121,13 @@ func (u *undo) finish() {
 	}
 }
 
-// Compensation is one ledger for all operations: each entry of a round has what was set on its master, and how that is taken back.
+// Compensation is one ledger for all operations: each entry of a round has the changes on its master, and their undoing.
 //
-//	what was set     the master's answer, and entry.expires or execRound's ends
+//	changes          the master's answer, and entry.expires or execRound's ends
 //	under which      operation.signatures: name with token, or with DUMP
 //	signature
-//	taken back       entry.undoing, and entry.undos, which remove or replace exactly what was set (undo.go)
-//	revoked          round.revoked: what has not been sent must not be sent, and what is answered late is taken back, too
+//	taken back       entry.undoing, and entry.undos, which remove or replace exactly these changes (undo.go)
+//	revoked          round.revoked: unsent commands must not be sent, and late successes are taken back, too
 //
 // Three events take something back:
 //
@@ -137,7 +137,8 @@ func (u *undo) finish() {
 //
 // Extensions are not taken back: the lock is the client's, and may stay for longer than the client knows.
 
-// revoke takes back all that the operation did on any master: it returns the undos, to be pushed without mu. It is called with mu held.
+// revoke takes back all changes of the operation on any master: revoke returns the undos, to be pushed without mu. revoke is called
+// with mu held.
 func (r *round) revoke() (undos []*undo) {
 	r.revoked = true
 	for i := range r.entries {
@@ -146,7 +147,7 @@ func (r *round) revoke() (undos []*undo) {
 	return undos
 }
 
-// undoAt appends what takes back all that the operation did on one master, or may have: once. It is called with mu held.
+// undoAt appends, once, the undos of all changes that the operation made on one master, or may have. undoAt is called with mu held.
 func (r *round) undoAt(to []*undo, en *entry) []*undo {
 	if en.undoing {
 		return to
@@ -163,7 +164,7 @@ func (en *entry) isUndone() bool {
 	return !slices.ContainsFunc(en.undos, func(u *undo) bool { return !u.clean.Load() })
 }
 
-// pushUndos sends undos, and calls after when all those of a known fate are answered, or one InstanceTimeout has passed.
+// pushUndos sends undos, and calls after when all undos of a known fate are answered, or one InstanceTimeout has passed.
 func pushUndos(e *Engine, undos []*undo, after func()) {
 	sure := 0
 	for _, u := range undos {

@@ -47,7 +47,7 @@ func (t *Tally) Add(v Vote) {
 	}
 }
 
-// A Decision is what a Tally amounts to.
+// A Decision is the outcome of a Tally.
 type Decision uint8
 
 // The decisions. All but Undecided are final.
@@ -60,8 +60,8 @@ const (
 
 func (d Decision) String() string { return [...]string{"undecided", "won", "lost", "unanswered"}[d] }
 
-// DecideAcquire is the rule for taking and keeping a lock. It is asked again after each vote; its decision is never later
-// than it could be, and no later vote can overturn it.
+// DecideAcquire is the rule for taking and keeping a lock. DecideAcquire is asked again after each vote. The decision comes as early
+// as possible, and no later vote can overturn the decision.
 func DecideAcquire(t Tally) Decision {
 	q := Quorum(t.Masters)
 	switch {
@@ -76,12 +76,12 @@ func DecideAcquire(t Tally) Decision {
 	return Undecided
 }
 
-// DecideRelease is the rule for giving a lock back. Granted is a master that held the token and deleted it, Refused one
-// that held something else or nothing.
+// DecideRelease is the rule for giving a lock back. Granted is a master that held the token and deleted it, Refused a master that
+// held something else or nothing.
 //
-// A release differs from an acquire in the benefit of the doubt: if some masters deleted the token and those that
-// failed may have made up its quorum, it was held and is so no longer, on any master that answers. Calling that
-// "not held" would report a lock lost that its holder had to the end.
+// A release, unlike an acquire, gets the benefit of the doubt: if some masters deleted the token, and the failed masters may have
+// made up its quorum, the lock was held, and is held no longer on any master that answers. The reply "not held" would report a lock
+// as lost that its holder had to the end.
 func DecideRelease(t Tally) Decision {
 	if t.Granted > 0 && t.Refused+t.Pending() <= t.Spare() && t.Failed+t.Pending() <= t.Spare() {
 		return Won
@@ -89,12 +89,12 @@ func DecideRelease(t Tally) Decision {
 	return decideHeld(t)
 }
 
-// DecideExtend is the rule for changing what is held: Granted is a master that held it and made the change, Refused one that
-// held something else or nothing.
+// DecideExtend is the rule for changing a held lock: Granted is a master that held the lock and made the change, Refused a master
+// that held something else or nothing.
 //
-// It differs from an acquire where those that failed may make up a quorum with those that granted: then it may be held all
-// the same, by masters of which some have not been asked. To call that "not held" would end the lock of a holder who lacks
-// a vote for a moment.
+// An extension differs from an acquire where failed and granted masters together may make up a quorum: then the lock may be held all
+// the same, by masters of which some have not been asked. The reply "not held" would end the lock of a holder who lacks a vote for a
+// moment.
 func DecideExtend(t Tally) Decision {
 	if t.Refused+t.Failed > t.Spare() && t.Refused+t.Pending() <= t.Spare() {
 		return Unanswered
@@ -102,7 +102,7 @@ func DecideExtend(t Tally) Decision {
 	return decideHeld(t)
 }
 
-// decideHeld is what both rules have in common.
+// decideHeld is the part that both rules share.
 func decideHeld(t Tally) Decision {
 	q := Quorum(t.Masters)
 	switch {
