@@ -10,55 +10,55 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// An Inspected is what one master carries, in all databases together.
+// An Inspected is the state of one master: its marks in all databases together, and its account of itself.
 type Inspected struct {
 	Addr    string
-	Err     error // it cannot be asked
+	Err     error // why the master cannot be asked; nil if it can
 	Info    masters.Info
-	Keys    int64    // without our own
+	Keys    int64    // the number of keys, without our own
 	Barred  []Barred // the databases that are not clean
-	Marked  bool     // it carries a canary of this deployment, and was not quarantined for being new
-	Foreign bool     // it carries a canary of another deployment
-	Unread  bool     // it carries a canary of another version of lockproxy, which this one does not read; it is Foreign, too
+	Marked  bool     // has a canary of this deployment, and was not quarantined for being new
+	Foreign bool     // has a canary of another deployment
+	Unread  bool     // has a canary of another version of lockproxy, which this version does not read; is Foreign, too
 	// Misplaced says that this server was marked in another place of the list; see isMisplaced.
 	Misplaced bool
-	// Replaced says that the proxies refuse it: under its address they have met another server since.
+	// Replaced says that the proxies refuse the server: they have met another server under the same address since.
 	Replaced bool
-	// Forgets is why a proxy will quarantine it as soon as one comes by, though it bears a mark; "" if none will.
+	// Forgets is why the next proxy will quarantine the master despite its mark; "" if no proxy will.
 	Forgets string
-	// Moved says that the place of its files was changed while it ran: its next restart costs it a quarantine.
+	// Moved says that the place of the master's files was changed while the master ran: the next restart costs a quarantine.
 	Moved bool
-	// OtherNames is what a proxy that runs has said of the names of locks, if that differs from Config.Names.
+	// OtherNames is a running proxy's rule for the names of locks, if the rule differs from Config.Names.
 	OtherNames string
-	InUse      bool // some master is Marked: the deployment is not new, even where this one looks so
-	// Bounds are those that a proxy with these settings would keep to: its own, and what all masters' marks tell.
+	InUse      bool // some master is Marked: the deployment is not new, even if this master looks new
+	// Bounds are the bounds of a proxy with these settings: its own, and the bounds in all masters' marks.
 	Bounds vouch.Bounds
-	// Databases is how many it has of Config.Databases.
+	// Databases is the number of databases of Config.Databases that the master has.
 	Databases int
 
 	slot      int
 	first     int  // the database in which clients begin
 	named     bool // the deployment has a name
-	uncounted bool // it does not tell how many keys it has
-	remnant   bool // it bears keys of ours in a database where it has no canary
+	uncounted bool // the master does not tell its number of keys
+	remnant   bool // the master has keys of ours in a database without a canary
 	databases []inspectedDatabase
 }
 
 type inspectedDatabase struct {
 	marks   marks
 	epoch   int64
-	stands  bool // the server is the one that its canary names, and is not in quarantine
+	stands  bool // the canary names this very server, which is not in quarantine
 	roster  []int64
-	horizon time.Duration // below 0 if it is not told
+	horizon time.Duration // below 0 if the master does not tell
 }
 
 // A Barred is a database of one master in which its grants do not count.
 type Barred struct {
 	DB      int
-	Reason  string        // "" if it has no canary: the first proxy that comes by quarantines it
-	Since   time.Duration // how long ago it was quarantined
-	Left    time.Duration // how long that lasts at most
-	Unknown bool          // too few other masters remember: it lasts as long as any lock can
+	Reason  string        // "" without a canary: the first proxy to come quarantines the database
+	Since   time.Duration // the time since the quarantine began
+	Left    time.Duration // the longest remaining time of the quarantine
+	Unknown bool          // too few other masters remember: the quarantine lasts as long as the longest lock
 }
 
 // Inspect looks at the marks on all masters, and changes nothing.
@@ -108,7 +108,7 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	in.uncounted = in.uncounted || size.Err != nil || ours.Err != nil
 	all, _ := size.Reply.(int64)
 	own, _ := ours.Reply.(int64)
-	in.Keys += max(all-own, 0) // one of ours may have come between the two
+	in.Keys += max(all-own, 0) // a key of ours may have come between the two commands
 	left, _ := rest.Reply.(int64)
 	in.remnant = in.remnant || found.canary == "" && left > 0
 	if db == 0 {
@@ -137,14 +137,14 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 		stands: known && found.quarantine == "" && canary.Process == orDash(in.Info.RunID),
 	}
 	if left, ok := horizon.Reply.(int64); ok {
-		d.horizon = time.Duration(max(left, 0)) * time.Millisecond // -2 is that there is none
+		d.horizon = time.Duration(max(left, 0)) * time.Millisecond // -2 is an absent horizon
 	}
 	in.databases = append(in.databases, d)
 	in.Databases = len(in.databases)
 	return nil
 }
 
-// compare finds out what a proxy will make of the mark, given what the server tells of itself now.
+// compare assesses the mark as a proxy will, given the server's present account of itself.
 func (in *Inspected) compare(is *vouch.Canary) {
 	now := *is
 	now.Process, now.Lineage, now.Past = orDash(in.Info.RunID), orDash(in.Info.Lineage), pastOf(&in.Info)
@@ -165,8 +165,9 @@ func (in *Inspected) marksIn(db int) marks {
 	return marks{}
 }
 
-// replaced says that the proxies refuse the master: other masters know a later epoch of it than its own. It is not in quarantine,
-// and is the server that its canary names, so it gets a new epoch only after some time; see isBack.
+// replaced says that the proxies refuse the master, because other masters know a later epoch of the master than its own. The
+// master is not in quarantine, and its canary names this very server. So the master gets a new epoch only after some time; see
+// isBack.
 func replaced(found []Inspected, i int) bool {
 	in := &found[i]
 	for db, d := range in.databases {
@@ -177,7 +178,7 @@ func replaced(found []Inspected, i int) bool {
 	return false
 }
 
-// foresee finds out how long the quarantines of one master last at most, from what the other masters remember, as the proxies do.
+// foresee computes the longest remaining time of one master's quarantines from the other masters' horizons, as the proxies do.
 func foresee(found []Inspected, i int, cfg *Config) {
 	for j := range found[i].Barred {
 		b := &found[i].Barred[j]
@@ -189,7 +190,7 @@ func foresee(found []Inspected, i int, cfg *Config) {
 			}
 		}
 		b.Unknown = !q.Hear(said, len(found), 0, cfg.DriftFactor)
-		if b.Left = max(q.Until, 0); !b.Unknown { // a proxy that has heard them allows for drift since, and counts from when its monitor looked
+		if b.Left = max(q.Until, 0); !b.Unknown { // a proxy that has heard the horizons allows for drift since, and counts from the look of its monitor
 			b.Left += monitorEvery + time.Duration(2*cfg.DriftFactor*float64(max(b.Since, 0)))
 		}
 	}
@@ -199,8 +200,8 @@ func (in *Inspected) barredIn(db int) bool {
 	return slices.ContainsFunc(in.Barred, func(b Barred) bool { return b.DB == db })
 }
 
-// Fresh says that the master holds nothing, and nobody has ever marked it clean. One that bears some of our keys, and no canary, has
-// lost that: it did not load all of its append-only file.
+// Fresh says that the master holds no keys, and nobody has ever marked the master clean. A master with some of our keys, but
+// without a canary, has lost its canary: it did not load all of its append-only file.
 func (in *Inspected) Fresh() bool {
 	return in.Err == nil && in.Keys == 0 && !in.uncounted && !in.remnant && !in.Marked && !in.Foreign
 }
@@ -208,8 +209,8 @@ func (in *Inspected) Fresh() bool {
 // Clean says that the master's grants count in the database in which clients begin.
 func (in *Inspected) Clean() bool { return in.CleanIn(in.first) }
 
-// CleanIn says that they count in this database. Where the master has no mark there, they count again some time after a proxy first
-// uses the database.
+// CleanIn says that the master's grants count in this database. In a database without a mark, grants count some time after a
+// proxy first uses the database.
 func (in *Inspected) CleanIn(db int) bool {
 	return in.Err == nil && !in.Foreign && !in.Misplaced && !in.Replaced && in.Forgets == "" && !in.barredIn(db)
 }

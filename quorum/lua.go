@@ -1,21 +1,21 @@
 package quorum
 
 import (
-	"crypto/sha1" //nolint:gosec // the name that Redis gives a script, not a safeguard
+	"crypto/sha1" //nolint:gosec // SHA-1 is Redis's name of a script, not a safeguard
 	"encoding/hex"
 )
 
-// A lua is a script. It is sent as a whole, as those are that take a lock or undo one (rule 13), or by SHA-1, as the program of a
-// round; see program.go.
+// A lua is a script. A script that takes a lock, or undoes one, is sent whole (rule 13). The program of a round is sent by
+// SHA-1; see program.go.
 type lua struct {
 	text string
 	sha  string
 }
 
-// newLua makes a script of a text of ours, without the comments in it.
+// newLua makes a script of a text of ours, and leaves out its comments.
 func newLua(text string) *lua { return wholeLua(shorten(text)) }
 
-// wholeLua makes a script of a text as it stands: a client's may say the same with other lines, but not tell the same in its errors.
+// wholeLua makes a script of a text, unchanged. A client's text must keep its lines, because its errors name them.
 func wholeLua(text string) *lua { return &lua{text: text, sha: shaOf(text)} }
 
 // shaOf returns the name that Redis gives a script.
@@ -27,13 +27,13 @@ func shaOf(text string) string {
 // The replies of scripts that compare.
 const (
 	didIt   = 1  // the comparison held
-	other   = 0  // something else is there
-	absent  = -1 // nothing is there
-	tooLong = -2 // of luaAdd: it would last longer than it may
+	other   = 0  // the key holds something else
+	absent  = -1 // the key is absent
+	tooLong = -2 // of luaAdd: the resulting TTL would be above the limit
 	sooner  = -3 // of luaProlong: didIt, and the key expires sooner now
 )
 
-// luaExpires defines when a key expires, in ms of the master's clock, and how inexactly that is known.
+// luaExpires defines expires(key): the expiry in ms of the master's clock, and the possible error of the expiry.
 const luaExpires = `
 local function expires(key)
   local at = redis.pcall('PEXPIRETIME', key)
@@ -43,7 +43,7 @@ local function expires(key)
 end
 `
 
-// luaIsOurs is the head of an undo: it ends the script unless the key is the very one that was set.
+// luaIsOurs is the head of an undo. It ends the script unless the key has the token and the expiry that were set.
 const luaIsOurs = luaExpires + `
 --mutant: an undo does not compare the token
 if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -52,13 +52,14 @@ local at, slack = expires(KEYS[1])
 if math.abs(at - ARGV[2]) > slack then return 0 end
 `
 
-// luaFree deletes the key, and rings for those that wait for it, on whatever proxy. A master on which we may not publish
-// leaves them to the key's TTL. It costs a master less than half a microsecond if nobody waits.
+// luaFree deletes the key, and rings for the clients that wait for the key, on any proxy. Where we may not publish, these
+// clients wait for the end of the key's TTL. Without waiting clients, the ring costs a master less than half a microsecond.
 const luaFree = `redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '') return redis.call('DEL', KEYS[1])`
 
-// luaProlong sets the remaining TTL, or a little more: the key expires at an instant for extensions (see expiries.choose). It returns that
-// instant, or 1 if the master does not tell; or, if the key is to expire sooner than before, what is below 0 by as much, or -3. Then it
-// rings, too: those who wait for that were told the old time.
+// luaProlong sets the remaining TTL, or a little more: the key expires at an instant for extensions (see expiries.choose).
+//
+// It returns the instant, or 1 if the master does not tell the instant. If the key now expires sooner than before, it returns
+// the negated instant, or -3. Then it rings, too, because waiting clients know only the old time.
 const luaProlong = luaExpires + `
 local function prolong(key, ms)
   local sooner = redis.call('PTTL', key) > tonumber(ms)
@@ -77,7 +78,7 @@ local function prolong(key, ms)
 end
 `
 
-// luaIfHeld KEYS[1]=resource ARGV[1]=token: ends the script unless the token holds it.
+// luaIfHeld KEYS[1]=resource ARGV[1]=token: ends the script unless the token holds the resource.
 const luaIfHeld = `
 local v = redis.call('GET', KEYS[1])
 if not v then return -1 end
@@ -85,33 +86,34 @@ if v ~= ARGV[1] then return 0 end
 `
 
 var (
-	// luaRelease KEYS[1]=resource ARGV[1]=token: delete it if the token holds it.
+	// luaRelease KEYS[1]=resource ARGV[1]=token: delete the resource if the token holds it.
 	//mutant: a release does not compare
 	luaRelease = newLua(luaIfHeld + luaFree)
 
-	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds it, and reply as luaProlong.
+	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds the resource, and reply as
+	// luaProlong.
 	//mutant: an extension does not compare
 	//mutant: an extension makes a lock that is gone
 	luaExtend = newLua(luaProlong + luaIfHeld + `return prolong(KEYS[1], ARGV[2])`)
 
-	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result ARGV[4]=when it is to
-	// expire at the earliest. It replies with the new remaining TTL, what luaProlong returns, and when the key expires, or with -2
-	// if that would be too much.
+	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the largest allowed TTL ARGV[4]=the
+	// earliest expiry. It replies with the new remaining TTL, the result of luaProlong, and the expiry; or with -2 if the TTL
+	// would be above the limit.
 	luaAdd = newLua(luaProlong + luaIfHeld + `
 local left, most, at, slack = redis.call('PTTL', KEYS[1]), tonumber(ARGV[3]), expires(KEYS[1])
 local ms = math.max(left + ARGV[2], math.min(left + ARGV[4] - at, most))
-if ms > most + 8 * slack + 4 then return -2 end -- a key may expire so much later than was asked for: other masters add to theirs
+if ms > most + 8 * slack + 4 then return -2 end -- a key may expire so much after the requested time: other masters add to their own expiries
 ms = math.min(ms, most)
 ` + luaOutlast + `
 if redis.call('PTTL', KEYS[2]) < ms then outlast(KEYS[2], math.floor(ms * 1.25)) end
 return {ms, prolong(KEYS[1], string.format('%.0f', ms)), (expires(KEYS[1]))}`)
 
-	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=when the key expires: delete it if it is that key.
+	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=expiry: delete the resource if token and expiry are the same.
 	luaUndo = newLua(luaIsOurs + luaFree)
 
-	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: 1 taken, 2 the token held it already and it was
-	// extended. It is never shortened: it may be an earlier attempt that is late, through another proxy. But its end is moved
-	// to a guarded instant, if it is not there: expiries.choose says why.
+	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=expiry: 1 if the resource was taken, 2 if the token held the resource
+	// already and the lock was extended. A lock is never shortened, because this attempt may be an earlier attempt that is
+	// late, through another proxy. But an expiry that is not at a guarded instant is moved to one: expiries.choose says why.
 	luaReenter = newLua(luaExpires + `
 local v = redis.call('GET', KEYS[1])
 --mutant: a re-entrant attempt takes any lock
@@ -133,21 +135,22 @@ if v then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return 1`)
 
-	// luaTakeOrHolder KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: {1} taken, or {0, who holds it}.
+	// luaTakeOrHolder KEYS[1]=resource ARGV[1]=token ARGV[2]=expiry: {1} if taken, else {0, the holder's token}.
 	luaTakeOrHolder = newLua(`
 local v = redis.call('GET', KEYS[1])
 if v then return {0, v} end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return {1}`)
 
-	// luaTakeOrLeft KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: {1} taken, or {0, the ms after which it expires, or -1}.
+	// luaTakeOrLeft KEYS[1]=resource ARGV[1]=token ARGV[2]=expiry: {1} if taken, else {0, the remaining ms, or -1 for no
+	// expiry}.
 	luaTakeOrLeft = newLua(`
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 then return {0, left} end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return {1}`)
 
-	// luaReplace KEYS[1]=resource ARGV[1]=value ARGV[2]=ms: {1, the old value}, or {1} if there was none.
+	// luaReplace KEYS[1]=resource ARGV[1]=value ARGV[2]=ms: {1, the old value}, or {1} if the key was absent.
 	luaReplace = newLua(`
 local v = redis.call('GET', KEYS[1])
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -155,8 +158,8 @@ if v then return {1, v} end
 return {1}`)
 )
 
-// luaIfBlank KEYS[1]=resource KEYS[2]=canary ARGV[1]=what is to be there ARGV[2]=when that is to expire ARGV[3]=when nothing may be
-// set any more ARGV[4]=the canary: the head of a fill.
+// luaIfBlank is the head of a fill. KEYS[1]=resource KEYS[2]=canary ARGV[1]=the value to set ARGV[2]=its expiry ARGV[3]=the
+// end of the time in which a fill may set anything ARGV[4]=the canary.
 const luaIfBlank = `
 local time = redis.call('TIME')
 --mutant: what was forgotten is filled
@@ -171,9 +174,10 @@ var (
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return 1`)
 
-	// luaFillDump takes a dump, and ARGV[5]=the value or digest that it must come to: else somebody else has the lock by now. What
-	// is not a string, or a hash of one field, may depend on other keys, as Redisson's read locks do; and what comes out as another
-	// dump could not be undone.
+	// luaFillDump takes a dump in place of the value, and ARGV[5]=the value or digest that the restored key must have; any
+	// other means that the lock has another holder by now. Only a string, or a hash of one field, is filled: any other value
+	// may depend on other keys, as Redisson's read locks do. A restored key with another dump is deleted, because no undo
+	// could recognise the key.
 	luaFillDump = newLua(luaSight + luaIfBlank + `
 redis.call('RESTORE', KEYS[1], ARGV[2], ARGV[1], 'REPLACE', 'ABSTTL')
 local kind, seen = look(KEYS[1], 'whole')
@@ -184,11 +188,12 @@ redis.call('DEL', KEYS[1])
 return 0`)
 )
 
-// luaSight defines what a quorum agrees on about a key: its type and its value; of anything but a string, a digest of the
-// value; and how long it is. What DUMP gives is no measure: it differs between versions of the server, and in a table of many
-// entries between any two servers. Where a type has no command here, or that is not permitted, it has to do.
+// luaSight defines the sight of a key on which a quorum agrees: the type, the value of a string or a digest of any other
+// value, and the length. The digest is not of a DUMP, because dumps differ between versions of the server, and for a table
+// of many entries between any two servers. A DUMP is used only if the type has no command here, or the command is not
+// permitted.
 //
-// A long value is brought as a whole only if somebody wants to have it. See read.go for what is brought else, and how it is compared.
+// A long value is brought whole only on request. read.go says how other long values are brought and compared.
 var luaSight = sized(`local call = redis.pcall` + luaValue + `
 local function digestOf(key, kind)
   local all
@@ -231,7 +236,8 @@ local function look(key, how, kind, n)
 end
 `)
 
-// A change of what a quorum holds names what it saw there, and applies only where that still is.
+// A change of a key that a quorum holds names the type and value that the quorum told. The change applies only where the key
+// still has both.
 var luaIfSeen = luaSight + `local kind, seen = look(KEYS[1])
 if kind == 'none' then return -1 end
 if kind ~= ARGV[1] or seen ~= ARGV[2] then return 0 end
@@ -247,10 +253,12 @@ var (
 )
 
 var (
-	// luaLook KEYS ARGV=how to look at each of them (see the constants of read.go), ARGV[#KEYS + 1]=how much there is room for
-	// ARGV[#KEYS + 2]='part' to tell of as many keys as there is room for, and of one at least. It returns for each key, in an
-	// array: {type, value or digest, length, remaining ms, when it expires, how inexactly that is known}, the first bytes of a long
-	// value if they are asked for, or {"none"}. Where not all of them have room, and all are asked for, it returns how much they take.
+	// luaLook KEYS ARGV=how to look at each key (see the constants of read.go) ARGV[#KEYS + 1]=the room in bytes ARGV[#KEYS +
+	// 2]='part' to tell of as many keys as have room, and of at least one.
+	//
+	// It returns an array with an item for each key: {type, value or digest, length, remaining ms, expiry, possible error of
+	// the expiry, first bytes of a long value if requested}, or {"none"}. If all keys are requested and the room is too small,
+	// it returns the room that they need.
 	luaLook = newLua(luaSight + luaExpires + sized(`
 local all, room, part, took, kinds, sizes = {}, tonumber(ARGV[#KEYS + 1]), ARGV[#KEYS + 2] == 'part', 0, {}, {}
 local last = #KEYS
@@ -279,9 +287,11 @@ for i = 1, last do
 end
 return all`))
 
-	// luaEdit KEYS, and for each of them five in ARGV: the type ('none' if absent) and the value or digest that are to
-	// be there, what to do, the new value, and when it is to expire, at the earliest if it is to replace what expires later. It
-	// does nothing and replies 0 if anything else is there; else it replies with 1 and when each key was to expire, 0 if never.
+	// luaEdit KEYS, and for each key five in ARGV: the expected type ('none' if absent), the expected value or digest, the
+	// edit, the new value, and the new expiry. A 'replace' keeps the former expiry if later.
+	//
+	// It does nothing and replies 0 if any key has another type or value. Else it replies with 1 and the former expiry of each
+	// key, 0 for no expiry.
 	luaEdit = newLua(luaSight + luaExpires + `
 for i, key in ipairs(KEYS) do
   local kind, seen = look(key)
@@ -303,9 +313,9 @@ for i, key in ipairs(KEYS) do
 end
 return reply`)
 
-	// luaRepair KEYS ARGV[1]=1 if it is to put where nothing is, too, and then for each key: the value to put, when it is to
-	// expire, or 0 to delete the key; how many versions follow, and for each of these its digest and when it expires. What is
-	// there is replaced, or deleted, if it is one of these. It replies 1 if it has put anything.
+	// luaRepair KEYS ARGV[1]=1 to set absent keys, too; and then for each key: the value to set, its expiry, or 0 to delete
+	// the key, the number of stale versions, and for each stale version its digest and its expiry. A key that holds a stale
+	// version is replaced, or deleted. The reply is 1 if any key was set.
 	luaRepair = newLua(luaExpires + `
 local next, did = 2, 0
 for _, key in ipairs(KEYS) do
@@ -330,14 +340,13 @@ for _, key in ipairs(KEYS) do
 end
 return did`)
 
-	// luaPutBack as luaUndo, and ARGV[3]=the value that was there before ARGV[4]=when that was to expire. It rings as luaProlong.
+	// luaPutBack as luaUndo, and ARGV[3]=the former value ARGV[4]=the former expiry, to be set again. It rings as luaProlong.
 	luaPutBack = newLua(luaIsOurs + `
 if at > tonumber(ARGV[4]) then redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '') end
 redis.call('SET', KEYS[1], ARGV[3], 'PXAT', ARGV[4])
 return 1`)
 
-	// luaRestore KEYS[1]=resource ARGV[1]=the value that was deleted ARGV[2]=when it was to expire: set it again if nothing
-	// is there.
+	// luaRestore KEYS[1]=resource ARGV[1]=the deleted value ARGV[2]=its expiry: set the value again if the key is absent.
 	luaRestore = newLua(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
@@ -349,7 +358,7 @@ var loadedScripts = []*lua{
 	luaRelease, luaExtend, luaReplace, luaDeleteSeen, luaExpireSeen,
 }
 
-// whole returns the command that runs the script, wherever it is sent.
+// whole returns the command that runs the script, with the whole text, on any master.
 func (l *lua) whole(keys []string, argv ...any) []any {
 	args := append(make([]any, 0, 3+len(keys)+len(argv)), "EVAL", l.text, int64(len(keys)))
 	for _, key := range keys {

@@ -13,37 +13,38 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// How masters look at a key. What they tell of a value that is not brought as a whole is compared in place of the value; its kind
-// says so.
+// The ways in which masters look at a key. If a value is not brought whole, a digest or samples are compared in place of the
+// value, and the kind says so.
 const (
 	whole   = "whole"  // the value of a string
-	digest  = "digest" // of a string of more than shortMax its digest
-	sampled = "sample" // of one of more than longMax its length and four samples: for who only reads, and has no use for the value
-	headed  = "head"   // as sampled, and the first bytes of what is longer than shortMax
+	digest  = "digest" // the digest of a string longer than shortMax
+	sampled = "sample" // the length and four samples of a string longer than longMax: for readers without use for the value
+	headed  = "head"   // as sampled, and the first bytes of a string longer than shortMax
 )
 
-// The kinds of strings that are not told as a whole.
+// The kinds of strings that are not told whole.
 const (
 	digestedKind = "string#"
 	sampledKind  = "string~"
 )
 
-// What is long: a string in bytes, anything else in entries. A master makes a digest of 1 MiB in 4 ms, and of as many entries as
-// manyMax in 2 ms; samples take it 10 µs, and moving a value into a script 1 ms for each MiB.
+// The bounds of lengths: of a string in bytes, of any other value in entries. A master makes a digest of 1 MiB in 4 ms, and of
+// manyMax entries in 2 ms. Samples take 10 µs, and moving a value into a script takes 1 ms for each MiB.
 const (
-	shortMax = 512     // a string is told as a whole
-	longMax  = 4 << 10 // samples will do
-	manyMax  = 1000    // where there are more entries, their number stands for them
-	entryMay = 1 << 10 // what an entry counts, against what there is room for
-	headMax  = 64      // of its beginning, and of a sample
+	shortMax = 512     // of a string that is told whole
+	longMax  = 4 << 10 // of a string that is told without samples
+	manyMax  = 1000    // of values with a digest; of a value with more entries only the number is compared
+	entryMay = 1 << 10 // bytes that an entry counts against the room
+	headMax  = 64      // of the first bytes of a value, and of a sample
 )
 
-// momentMax is how much is compared at one moment: masters do nothing else meanwhile. One string may be longer.
+// momentMax is the number of bytes that are compared at one moment, because masters do nothing else meanwhile. A single string
+// may be longer.
 const momentMax = 1 << 20
 
-// TooMuch says that keys are to be compared at one moment that hold too much for that.
+// TooMuch says that the keys hold too many bytes to be compared at one moment.
 type TooMuch struct {
-	Size int // what they hold at least, in bytes
+	Size int // bytes that the keys hold at least
 }
 
 func (t *TooMuch) Error() string {
@@ -63,7 +64,7 @@ func (l *readRound) ask(e *Engine, db int, names []string) {
 	beginAll(e, l, db, names, l.runs(luaLook, names, l.argv(len(names))...))
 }
 
-// argv returns the arguments of luaLook for so many keys.
+// argv returns the arguments of luaLook for n keys.
 func (l *readRound) argv(n int) []any {
 	argv := make([]any, n, n+2)
 	for i := range argv {
@@ -89,24 +90,24 @@ type readRound struct {
 	round
 	keys  []agreement
 	names []string
-	how   string // masters look at the keys; "": whole
-	brief []bool // nil, or by key: a digest will do
-	room  int    // how much masters may look at; 0: however much that is
-	part  bool   // masters tell of as many keys as there is room for, of one at least; else of all or of none
-	apart bool   // a key that no quorum agrees on leaves the others their views, and has an Err in its own
-	every bool   // it waits for every master, and ignores one in quarantine, which may have an older copy
-	marks []Mark // it waits for the masters that told of these
+	how   string // the way in which masters look at the keys; "" is whole
+	brief []bool // by key: a digest is enough; nil if no digest is
+	room  int    // bytes that masters may look at; 0 is no limit
+	part  bool   // masters tell of as many keys as have room, and of at least one; else of all or of none
+	apart bool   // a key without the agreement of a quorum gets an Err in its view, and the other keys keep their views
+	every bool   // waits for every master, and ignores a master in quarantine, which may have an older copy
+	marks []Mark // waits for the masters that told of these marks
 	done  func(*readRound)
 
-	within int // of how many keys all masters have told whose answers count; guarded by round.mu
+	within int // the number of keys, from the first, of which all masters with votes have told; guarded by round.mu
 
 	// The outcome, for done.
 	err     error  // *NoQuorum, *TooMuch, ErrClosed
-	views   []View // by key: what a quorum agrees on; if part, of as many as that came to
+	views   []View // by key: the view on which a quorum agrees; if part, of the first within keys
 	unclear bool   // there is a key about which no opinion can have a quorum
 }
 
-// read takes what a master tells of the keys: of all, or of none.
+// read takes a master's answer about the keys.
 func (l *readRound) read(en *entry) ballot {
 	if en.Err != nil {
 		return readError(en.Err)
@@ -146,7 +147,7 @@ func parseSightings(reply any) ([]sighting, bool) {
 	return all, isList
 }
 
-// parseSighting reads the part of that reply that is about one key.
+// parseSighting reads the item of the reply of luaLook for one key.
 func parseSighting(reply any) (sighting, bool) {
 	list, _ := reply.([]any)
 	if len(list) == 1 && list[0] == "none" {
@@ -170,7 +171,7 @@ func parseSighting(reply any) (sighting, bool) {
 
 func (*readRound) reads() bool { return true }
 
-// decide waits until something is known about every key.
+// decide waits until every key has a decision.
 func (l *readRound) decide(t rules.Tally) rules.Decision {
 	//mutant: who told of what is watched is not waited for
 	if l.every && t.Pending() > 0 || slices.ContainsFunc(l.marks, l.waitsFor) {
@@ -178,15 +179,16 @@ func (l *readRound) decide(t rules.Tally) rules.Decision {
 	}
 	d := decideEach(l.keys[:l.within], t)
 	if l.apart && d == rules.Unanswered && t.Failed <= t.Spare() && t.Pending() == 0 {
-		return rules.Lost // a quorum answered: what is not clear of one key is no failure of the round
+		return rules.Lost // a quorum answered: an unclear key is no failure of the round
 	}
 	return d
 }
 
-// errNoAgreement is the Err of a View of which too few masters tell the same, while some do not answer.
+// errNoAgreement is the Err of a View on which too few masters agree, while some masters do not answer.
 var errNoAgreement = errors.New("no quorum of masters agrees on the key")
 
-// decideEach is the rule of a round that reads several keys. It is lost if about one of them no opinion can have a quorum.
+// decideEach is the rule of a round that reads several keys. The round is lost if there is a key about which no opinion can
+// have a quorum.
 func decideEach(keys []agreement, t rules.Tally) rules.Decision {
 	decision := rules.Won
 	for i := range keys {
@@ -204,7 +206,7 @@ func decideEach(keys []agreement, t rules.Tally) rules.Decision {
 	return decision
 }
 
-// waitsFor says that a master which told of what is marked has not answered.
+// waitsFor says that a master that told of the marked key has not answered.
 func (l *readRound) waitsFor(m Mark) bool {
 	return slices.ContainsFunc(m.told, func(s sighting) bool { return l.entries[s.master].vote == rules.Pending })
 }
@@ -232,7 +234,7 @@ func (l *readRound) ended(d rules.Decision) {
 	l.done(l)
 }
 
-// isOpen says that no quorum agrees on the i-th key, while a master that does not answer could have made up one. It is called
+// isOpen says that no quorum agrees on the i-th key, while an unanswered master could have completed a quorum. It is called
 // with mu held.
 func (l *readRound) isOpen(i int) bool { return l.keys[i].decide(l.tally) == rules.Unanswered }
 
@@ -243,13 +245,13 @@ func (l *readRound) first() View {
 	return v
 }
 
-// seek reads a key so that what is there can be compared with what is there later.
+// seek reads a key for a comparison with a later look.
 func seek(e *Engine, key Key, done func(View)) {
 	(&readRound{how: digest, done: func(l *readRound) { done(l.first()) }}).ask(e, key.DB, []string{key.Name})
 }
 
-// ends returns when a master was to drop what was agreed on of the i-th key, as it told in this look; 0 if it told nothing of
-// that, or never drops it.
+// ends returns the expiry of the agreed i-th key on a master, as the master told in this look. The result is 0 if the master
+// did not tell the agreed opinion, or the key has no expiry.
 func (l *readRound) ends(master, i int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,8 +263,9 @@ func (l *readRound) ends(master, i int) int64 {
 	return 0
 }
 
-// timeDrops notes when each master that drops a key is to do so, by our clock. One command may reach some masters an InstanceTimeout
-// later than others, and clocks drift until then, so the span is wider by both, on both sides. It is called with mu held.
+// timeDrops notes for each master the span of our clock in which the master drops the key. One command may reach some masters
+// an InstanceTimeout later than others, and clocks drift until the drop. So the span is wider by both, on both sides. It is
+// called with mu held.
 func (l *readRound) timeDrops(a *agreement) {
 	e, now := l.engine, l.engine.now()
 	for i := range a.told {
@@ -274,9 +277,9 @@ func (l *readRound) timeDrops(a *agreement) {
 	}
 }
 
-// latest returns the latest moment, by our clock, until which a master that agrees on the i-th key surely keeps it. For each
-// extension that a client was told of, one of these masters has made it. The moment is no later than ttl_max allows: a master
-// whose clock was set back may tell more.
+// latest returns the latest moment, by our clock, until which a master that agrees on the i-th key surely keeps the key. Of
+// each extension that a client was told of, at least one of these masters has made the extension. The moment is bounded by
+// ttl_max, because a master whose clock was set back may tell more.
 func (l *readRound) latest(i int) (until instant) {
 	e := l.engine
 	now, most := e.now(), l.start+e.cfg.kept(e.cfg.TTLMax)
@@ -285,7 +288,7 @@ func (l *readRound) latest(i int) (until instant) {
 	for _, s := range l.keys[i].told {
 		switch {
 		case s.Opinion != l.keys[i].agreed:
-		case s.left < 0: // set on the master by someone else, for ever
+		case s.left < 0: // somebody else has set the key on the master, without an expiry
 			return most
 		default:
 			//mutant: a TTL that is kept is what was left when it was told

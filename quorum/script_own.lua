@@ -1,7 +1,7 @@
--- What a client's text sees in place of what Lua has, where that is another in every process. It is a part of the wrapper, for the
--- texts that name one of these.
+-- The replacements for the functions of Lua that differ between processes. The wrapper has this part only for texts that name
+-- such a function.
 
--- math.random is Redis's, number by number. But its seed is one for all masters, and another for each attempt.
+-- math.random gives Redis's numbers. But all masters share one seed, and each attempt has another seed.
 local hi, lo
 local function seed(n) hi, lo = floor(n / 256) % 16777216, n % 256 * 65536 + 13070 end -- 24 bits each
 seed(tonumber(sub(real.sha1hex(label), 1, 8), 16))
@@ -25,7 +25,7 @@ local function random(...)
 end
 local function randomseed(x) seed(integer(x, 1, 'randomseed') % 4294967296) end
 
--- An address is made up, as one number after the other.
+-- An address is made of the label and a running number, and so is the same on every master.
 local addresses, made = {}, 0
 local function name(...)
   if select('#', ...) == 0 then raise("bad argument #1 to 'tostring' (value expected)", 2) end

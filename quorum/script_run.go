@@ -18,17 +18,18 @@ type RunRequest struct {
 	Keys     []string
 	Args     []string
 	Rule     vote.Rule
-	ReadOnly bool // EVAL_RO: it may not write
+	ReadOnly bool // EVAL_RO: the script may not write
 }
 
 // Ran is the outcome of a Run. If Err is nil, Reply is the script's.
 type Ran struct {
 	Err   error // *NoQuorum, *Disagreement, ErrLate, ErrTooShort, ErrClosed
 	Reply vote.Value
-	// Lock is set if the script took or extended something: the reply is true until then. Where it cannot be written in
-	// time, ErrLate is the error, or, of Taking, Late is the reply. What the script gave up by so short a TTL does not count; see giving.
+	// Lock is set if the script took or extended a lock: the reply is true until the end of Lock. If the reply cannot be
+	// written in time, ErrLate is the error, or, of Taking, Late is the reply. A lock that the script gave up by a short TTL
+	// does not count; see vote.Giving.
 	Lock *Lock
-	// Replaced are the keys that the script has deleted, or given another value.
+	// Replaced names the keys that the script has deleted, or given another value.
 	Replaced []string
 }
 
@@ -36,7 +37,7 @@ type Ran struct {
 type scriptRound struct {
 	round
 	req    RunRequest
-	asked  int          // how often the script was run, with this round
+	asked  int          // the number of runs of the script, with this round
 	before *scriptRound // the round before, if the script is run again
 	done   func(Ran)
 	count  vote.Count     // guarded by round.mu
@@ -45,9 +46,9 @@ type scriptRound struct {
 
 // ask makes the round.
 //
-// If the votes on a lock are split, the script is run again (see again). Else each client would be told the TTLs that the
-// others have set, although these are being put back, and nothing would wake it before they are over. Where it may not be run again,
-// or has been too often, that is at most one InstanceTimeout.
+// If the votes on a lock are split, the script is run again (see again). Otherwise each client would be told the TTLs that
+// other clients have set, although these are being put back, and nothing would wake the client before the end of the TTLs. A
+// script that may not be run again, or was run too often, is told at most one InstanceTimeout.
 func (r *scriptRound) ask(e *Engine) {
 	req := &r.req
 	r.lasting = true // the wrapper keeps the horizon
@@ -56,7 +57,7 @@ func (r *scriptRound) ask(e *Engine) {
 	r.all = make([]*vote.Answer, len(e.masters))
 	names := req.Keys
 	if len(names) == 0 {
-		names = []string{""} // scripts without keys, too, are in one order in all lanes
+		names = []string{""} // scripts without keys, too, have one order in all lanes
 	}
 	beginAll(e, r, req.DB, names, r.runs(req.Script.wrapped, req.Keys, r.argv(e)...))
 }
@@ -109,13 +110,13 @@ func (r *scriptRound) read(en *entry) ballot {
 	return is
 }
 
-// ifClean says whether an answer may rest on something not being there.
+// ifClean says whether an answer counts only if the master is clean: the answer may rest on the absence of a key.
 //
-// A lock that refused the script was there, and so was one that the script gave back. But a script that takes or extends a lock,
-// and finds one of its own client's, may have found one that was undone since, or is over, in an older copy of the master's data
-// (see acquireRound.read and prolonged). A quorum that agrees on the number of holds does not help: another master may have the same
-// number from an attempt whose answer was lost. The answer of a script of which nothing is known may rest on such a copy in any
-// case: by what it extended, or by what it deleted and tells, as GETDEL does.
+// A lock that refused the script was there, as was a lock that the script gave back. But a script that takes or extends a lock
+// may have found a lock of its own client's in an older copy of the master's data: a lock that was undone since, or is over
+// (see acquireRound.read and prolonged). The agreement of a quorum on the number of holds does not help: another master may
+// have the same number from an attempt whose answer was lost. The answer of an unknown script may rest on an older copy in any
+// case: by a key that the script extended, or by a deleted value that the script tells, as GETDEL does.
 func (r *scriptRound) ifClean(a *vote.Answer, v rules.Vote) bool {
 	switch r.req.Rule.Merge {
 	case vote.Taking:
@@ -132,7 +133,8 @@ func (r *scriptRound) ifClean(a *vote.Answer, v rules.Vote) bool {
 
 func (r *scriptRound) voided(master int) { r.count.Answers[master] = nil }
 
-// mayHaveChanged says whether the script has changed the key on a master, or may have: many that run on a watched key only look.
+// mayHaveChanged says whether the script has changed the key on a master, or may have changed it. Many scripts that run on a
+// watched key only read.
 func (r *scriptRound) mayHaveChanged(d rules.Decision, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,8 +142,8 @@ func (r *scriptRound) mayHaveChanged(d rules.Decision, name string) bool {
 	return d != rules.Won || slices.ContainsFunc(r.all, func(a *vote.Answer) bool { return a != nil && slices.ContainsFunc(a.Effects, changes) })
 }
 
-// answerOf reads what a master answered to a script, or returns why that is no answer. Errors of the master are none, even if a command of the
-// script raised them (OOM). But an error of its Lua compiler is one: the text is at fault.
+// answerOf reads a master's answer to a script, or returns why the reply is no answer. An error of the master is no answer,
+// even if a command of the script raised the error (OOM). But an error of the Lua compiler is an answer: the text is at fault.
 func answerOf(c *masters.Call, s *Script) (a *vote.Answer, cause string) {
 	if c.Err != nil {
 		text := c.Err.Error()
@@ -163,9 +165,9 @@ func answerOf(c *masters.Call, s *Script) (a *vote.Answer, cause string) {
 
 func (r *scriptRound) decide(t rules.Tally) rules.Decision { return r.count.Decide(t) }
 
-// lacking is for scripts that are known to extend locks. Another script may extend a part of a lock only, and a master that
-// has only that part may free it too early. If masters do not agree on what they have, there are several gaps, and no quorum
-// has any of them.
+// lacking returns the gaps of scripts that are known to extend locks. Another script may extend only a part of a lock, and a
+// master with only this part may free the lock too early. If masters disagree on the content, there are several gaps, and no
+// quorum has any of them.
 func (r *scriptRound) lacking(en *entry) (gaps []*gap) {
 	//mutant: what has keys of other names is filled
 	//mutant: what nobody knows is filled

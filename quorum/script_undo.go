@@ -9,8 +9,8 @@ import (
 	"lockproxy/quorum/vote"
 )
 
-// luaValue reads what a key holds, false if nothing. On masters whose DUMP knows strings only, as the embedded ones, it reads
-// hashes with HGETALL; there a changed hash is not put back.
+// luaValue defines valueOf(key): the content of a key, or false for an absent key. The DUMP of an embedded master knows only
+// strings. There valueOf reads a hash with HGETALL, and a changed hash is not put back.
 const luaValue = `
 local function valueOf(key)
   local value = call('DUMP', key)
@@ -18,16 +18,17 @@ local function valueOf(key)
   return 'HGETALL ' .. table.concat(call('HGETALL', key), ' ')
 end`
 
-// luaRestoreAll KEYS=what a script created or changed, and for each of them four in ARGV: the value as it left it (see effect),
-// the expiry that it left, the value before as DUMP has it, and the expiry before. Each key that is still as the script left
-// it becomes what it was. It returns 1 if there was such a key, or the error if one could not be written, as on a master that
-// does not write now.
+// luaRestoreAll KEYS=the keys that a script created or changed, and for each key four in ARGV: the value that the script left
+// (see effect), the expiry that the script left, the former value by DUMP, and the former expiry. A key with the value and the
+// expiry that the script left becomes as before. The reply is 1 if there was such a key, or the error if a key could not be
+// written, as on a master that does not write now.
 //
-// An expiry before of 'release' says that the keys are what a release has missed: one that several clients hold by now stays.
+// A former expiry of 'release' means that this is a late release of the keys: a key that several clients hold by now stays.
 //
-// Three more in ARGV, if any, name a hash that several clients hold at once, the caller's field in it, and what the script left
-// there. Other clients may have changed the hash since. The script also made a key for the caller's hold alone, which ends and is
-// renewed with the hold. If that key was as the script left it, so is the hold, and the hold is taken out of the hash.
+// Three more in ARGV, if any, name a hash that several clients hold at once, the caller's field in the hash, and the value
+// that the script left in the field. Other clients may have changed the hash since. The script also made a key for the
+// caller's hold alone, which ends and is renewed with the hold. If this key was as the script left the key, so is the hold,
+// and the hold is taken out of the hash.
 var luaRestoreAll = newLua(`local call = redis.pcall` + luaValue + luaExpires + `
 local function shared(key)
   local held, holders = call('HGETALL', key), 0
@@ -72,7 +73,7 @@ if hash and beside and call('HGET', hash, field) == count then
 end
 return put`)
 
-// putBack puts back what does not belong to the decision, and calls after when that is confirmed, or one
+// putBack puts back the effects that do not belong to the decision. It calls after when the masters have confirmed, or one
 // InstanceTimeout has passed.
 func (r *scriptRound) putBack(d rules.Decision, after func()) {
 	var certain []*undo
@@ -90,8 +91,8 @@ func (r *scriptRound) putBack(d rules.Decision, after func()) {
 	pushUndos(r.engine, certain, after)
 }
 
-// undo puts back all that a script which took something has done on any master, because no client will know of it. What any other
-// script did stays.
+// undo puts back the effects of a script that took a lock, on all masters, because no client will know of the lock. The
+// effects of any other script stay.
 func (r *scriptRound) undo(after func()) {
 	var certain []*undo
 	r.mu.Lock()
@@ -108,7 +109,7 @@ func (r *scriptRound) undo(after func()) {
 	pushUndos(r.engine, certain, after)
 }
 
-// takes says that what the script did is a lock of its client's. It is called with round.mu held.
+// takes says that the script took a lock for its client. It is called with round.mu held.
 func (r *scriptRound) takes() bool {
 	if r.req.Rule.Merge != vote.Agreeing {
 		return r.req.Rule.Merge == vote.Taking
@@ -116,8 +117,8 @@ func (r *scriptRound) takes() bool {
 	return slices.ContainsFunc(r.all, func(a *vote.Answer) bool { return a != nil && a.Creates() })
 }
 
-// appendUndos puts back all that the script created or changed on one master. The undo is exact: a key is as the script left it only if
-// its value is, and its expiry, an instant in milliseconds on the master's clock.
+// appendUndos appends the undo of all keys that the script created or changed on one master. The undo is exact: it touches a
+// key only if the value and the expiry, in milliseconds of the master's clock, are as the script left them.
 func (r *scriptRound) appendUndos(to []*undo, en *entry) []*undo {
 	a := r.all[en.master]
 	var keys []string
@@ -148,9 +149,9 @@ func (r *scriptRound) appendUndos(to []*undo, en *entry) []*undo {
 	return append(to, u)
 }
 
-// isPutBack says that nothing that the script did is left, so that it may run once more: a script that counts would go on from
-// what is left, and then neither run could be put back. What a late master does is put back before the next run reaches it,
-// because that run waits in the same lane.
+// isPutBack says that no effect of the script is left, so that the script may run once more. A script that counts would go on
+// from an effect that is left, and then neither run could be put back. The effects on a late master are put back before the
+// next run reaches the master, because the next run waits in the same lane.
 func (r *scriptRound) isPutBack() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +164,7 @@ func (r *scriptRound) isPutBack() bool {
 	return r.before == nil || r.before.isPutBack()
 }
 
-// settled puts back what a late master did, if that does not belong to the decision, or the attempt was undone.
+// settled puts back the effects on a late master if they do not belong to the decision, or if the attempt was undone.
 func (r *scriptRound) settled(en *entry) {
 	r.fillLate(en)
 	var late []*undo
@@ -182,12 +183,12 @@ func (r *scriptRound) settled(en *entry) {
 	pushUndos(r.engine, late, func() {})
 }
 
-// A script that gives a lock back may miss a master, too; see release_late.go. The script is not run late, because nobody knows its other
-// effects there. But a key that the script has deleted on other masters is deleted late on the missed master, if the key is the very
-// same: the content, as DUMP has the content, is the same, and the key expires in the millisecond to which a script through this engine is
-// known to have set the key. The content names the holder, and the number of holds. So the lock stays if the same client holds the lock
-// once more. The lock also stays if several clients hold the lock there, as readers do: on the master that deleted the key, the other
-// holds were over, and only other keys tell of the end of holds.
+// A script that gives a lock back may miss a master, too; see release_late.go. The script is not run late, because nobody
+// knows its other effects there. But a key that the script has deleted on other masters is deleted late on the missed master,
+// on two conditions: the content by DUMP is the same, and the key expires in the very millisecond that a script through this
+// engine is known to have set. The content names the holder, and the number of holds. So the lock stays if the same client
+// holds the lock once more. The lock also stays if several clients hold the lock there, as readers do: on the master that
+// deleted the key, the other holds were over, and only other keys tell of the end of holds.
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
 func (r *scriptRound) eachExpiry(a *vote.Answer, f func(sig signature, at int64)) {
@@ -208,7 +209,7 @@ func (r *scriptRound) missed(en *entry) {
 	r.noteMissed(en)
 }
 
-// noteMissed notes that the script has not run on a master, or may not have. It is called with round.mu held.
+// noteMissed notes that the script has not run on a master, or may not have run there. It is called with round.mu held.
 func (r *scriptRound) noteMissed(en *entry) {
 	if !en.missed {
 		en.missed = true
@@ -218,16 +219,16 @@ func (r *scriptRound) noteMissed(en *entry) {
 	}
 }
 
-// releaseMissed makes the release late on the masters that have missed it. It is called with round.mu held when the round is over, and
-// again with each late answer: a client that was told that no quorum has answered has given the lock up all the same.
+// releaseMissed makes the release late on the masters that have missed the script. It is called with round.mu held when the
+// round is over, and again with each late answer: even a client that was told that no quorum answered has given the lock up.
 func (r *scriptRound) releaseMissed() {
 	for i := range r.entries {
 		r.releaseAt(&r.entries[i])
 	}
 }
 
-// releaseAt makes the release late on a master that has missed it. It is called when the round is over, with round.mu held.
-// By then others may have asked for the lock: what they were granted stays theirs.
+// releaseAt makes the release late on a master that has missed the script. It is called when the round is over, with round.mu
+// held. By then the master may have granted the lock to another client, and such a grant stays.
 func (r *scriptRound) releaseAt(en *entry) {
 	//mutant: a release by vote that a master missed is not made late
 	//mutant: whatever a script deletes is deleted late
@@ -250,5 +251,6 @@ func (r *scriptRound) releaseAt(en *entry) {
 	}
 }
 
-// signatureOf returns the signature of the key as a script has left it, or as it was when the script deleted it: the content signs it.
+// signatureOf returns the signature of a key as a script left the key, or as the key was when the script deleted it. The
+// content is the signature.
 func signatureOf(e *vote.Effect) signature { return signature{name: e.Name, dump: e.Digest} }

@@ -1,17 +1,17 @@
--- What a master runs for a client's script. script_wrapper.go has the contract, and sends:
+-- The text that a master runs for a client's script. script_wrapper.go has the contract, and sends:
 --
 --   local __lockproxy,redis,server,… = {redis,false,_G},{} __lockproxy[2]=function() <the client's text>
---   end local last=<how many lines that has>
+--   end local last=<the number of lines of the client's text>
 --   <this file>
 --
 -- script_wrapper.go leaves out comments, indentation and empty lines, and fills in --[[NAMES]] and '@NAMES@'.
 --
--- What the text sees in place of Lua's math, tostring and the like is in script_own.lua.
+-- script_own.lua has the replacements for Lua's math, tostring and the like.
 
 local real, script, all, raise = __lockproxy[1], __lockproxy[2], __lockproxy[3], error
-__lockproxy = nil -- which the text could name
+__lockproxy = nil -- else the client's text could name __lockproxy
 local call, find, sub, lower, floor = real.pcall, string.find, string.sub, string.lower, math.floor
-if not real.REDIS_VERSION_NUM then -- before Redis 7, whose errors name a line, which is ours, and lack their code
+if not real.REDIS_VERSION_NUM then -- before Redis 7, errors name a line of the wrapper, and lack their code
   call = function(...)
     local reply = real.pcall(...)
     local text = type(reply) == 'table' and type(reply.err) == 'string' and string.match(reply.err, '^@user_script: %d+: (.*)')
@@ -26,9 +26,13 @@ local mode, factor, extra = ARGV[n - 6], tonumber(ARGV[n - 5]), tonumber(ARGV[n 
 local most, label, probe, latest = tonumber(ARGV[n - 3]), ARGV[n - 2], ARGV[n - 1], tonumber(ARGV[n])
 for i = n - 6, n do ARGV[i] = nil end
 
--- before: by key, its value and expiry when the script first wrote it; written: those keys, in that order
--- origin: by key, where its expiry comes from: 'script', a command of the script, or 'other', another key, as by RENAME
--- holds: by the name of a key that is not one of KEYS, without the number at its end, whether one was there to be extended
+-- before: by key, the value and the expiry when the script first wrote the key
+--
+-- written: the keys of before, in the order of the first writes
+--
+-- origin: by key, the source of its expiry: 'script', a command of the script; or 'other', another key, as by RENAME
+--
+-- holds: by the name of a key outside KEYS, without the number at its end: whether such a key was there to be extended
 local keys, own, before, written, origin, holds, parts, line, stop, three, began = {}, {}, {}, {}, {}, {}, 0, 0, nil, false, nil
 for i, k in ipairs(KEYS) do keys[i], own[k] = k, true end
 local reading = find(mode, 'r', 1, true)
@@ -48,22 +52,24 @@ local function expiry(key)
   end
   return at
 end
-local function same(a, b) -- two expiries; where they are calculated, they come out differently at times
+local function same(a, b) -- two expiries; a calculated expiry varies by up to 2 ms
   return a == b or began and a > 0 and b > 0 and a - b < 3 and b - a < 3
 end
 --[[VALUE]]
 
--- ends the script. Its text may catch the error, but is stopped all the same: stop is looked at when it ends
+-- ends the script. The client's text may catch the error. Even so the script is stopped, because the wrapper looks at stop at
+-- the end.
 local function refuse(why)
   stop = stop or why
   raise(why, 0)
 end
 
-local function text(x) -- as Redis takes a number
+local function text(x) -- a number as Redis takes the number
   return type(x) == 'number' and string.format('%.17g', x) or x
 end
 
--- counts what the script has read, or is about to change: a master does nothing else until it ends
+-- counts the bytes that the script has read, or is about to change. The count has a bound, because a master does nothing else
+-- until the script ends.
 local moved = 0
 local function weigh(reply)
   if type(reply) == 'string' then moved = moved + #reply
@@ -77,7 +83,7 @@ local function weigh(reply)
   end
 end
 
--- is called for each key of each command, before that is run
+-- is called for each key of each command, before the command runs
 local function touch(key, kind)
   if not own[key] then
     key = text(key)
@@ -96,7 +102,8 @@ local function touch(key, kind)
   end
 end
 
--- is called after a command that may give a key an expiry: has it? The new one does not tell, for it may be the one before.
+-- is called after a command that may give a key an expiry, and notes whether the command did. The new expiry alone does not
+-- tell, because the new expiry may equal the old one.
 local function expires(name, reply, key, ...)
   if type(reply) == 'table' and reply.err then return end
   if name == 'pexpire' and not own[key] then
@@ -111,7 +118,7 @@ local function expires(name, reply, key, ...)
   end
   local ttl = name ~= 'set' and name ~= 'getex'
   if not ttl then
-    local get, met = false, true -- with GET, SET replies what was there, and whether it has set anything follows from that
+    local get, met = false, true -- with GET, SET replies with the old value; whether SET wrote follows from the old value
     while arg[i] do
       local option = lower(text(arg[i]))
       if option == 'ex' or option == 'px' or option == 'exat' or option == 'pxat' then ttl, i = true, i + 1
@@ -120,7 +127,7 @@ local function expires(name, reply, key, ...)
       elseif option == 'xx' then met = reply
       elseif option == 'ifeq' then met, i = reply == text(arg[i + 1]), i + 1
       elseif option == 'ifne' then met, i = reply ~= text(arg[i + 1]), i + 1
-      elseif sub(option, 1, 3) == 'ifd' then met, i = false, i + 1 -- a digest: here the expiry has to tell
+      elseif sub(option, 1, 3) == 'ifd' then met, i = false, i + 1 -- compares a digest: only the expiry tells whether SET wrote
       end
       i = i + 1
     end
@@ -129,26 +136,26 @@ local function expires(name, reply, key, ...)
   if done and ttl then origin[text(key)] = 'script' end
 end
 
--- says whether the script gave the key this expiry, which lacks our addition then
+-- says whether the script gave the key this expiry. If so, the expiry lacks our addition.
 local function given(key, ends)
   --mutant: a script's new expiry is known by its time alone
   return origin[key] == 'script' or not same(before[key][2], ends) and (ends < 0 or origin[key] ~= 'other')
 end
 
--- returns a TTL that the script reads, without what we have added to it
+-- returns a TTL that the script reads, without our addition
 local function shown(name, key, left)
   if type(left) ~= 'number' or left == -2 then return left end
   if before[key] and given(key, expiry(key)) then return left end
   left = call('PTTL', key)
   --mutant: the TTL that a script reads is that of the key
-  local late = real.REDIS_VERSION_NUM and 3 or 19 -- by how much the key may expire later than was asked for: see expiries.lateness
+  local late = real.REDIS_VERSION_NUM and 3 or 19 -- the most by which the key expires after the requested time: see expiries.lateness
   left = left < 0 and most or math.max(1, floor((left - extra - late) / (1 + factor)))
   if find(name, 'expiretime', 1, true) then left = left + now() end
   if sub(name, 1, 1) ~= 'p' then left = floor((left + 500) / 1000) end
   return left
 end
 
--- clock: what the script was told of TTLs and the time. Replies that differ in nothing else are the same; see clocks.go
+-- clock: the TTLs and times that the script has read. Replies that differ only in these numbers count as equal; see clocks.go
 local clock = {}
 local function timed(reply)
   for _, v in ipairs(type(reply) == 'table' and reply or {reply}) do
@@ -156,7 +163,7 @@ local function timed(reply)
   end
   return reply
 end
-local function time(reply) -- and what scripts make of TIME: a number of seconds, milliseconds or microseconds
+local function time(reply) -- and the numbers that scripts make of TIME: seconds, milliseconds or microseconds
   if reply.err then return reply end
   local s, us = unpack(reply)
   timed({s + us / 1000000, s * 1000 + us / 1000, s * 1000 + floor(us / 1000), s * 1000000 + us})
@@ -167,7 +174,7 @@ local readOnly = 'ERR Write commands are not allowed from read-only scripts.'
 
 local differs = 'gives a different result on every master'
 
--- What few scripts need is made when it is needed.
+-- The functions that few scripts need are made when first needed.
 local rarely
 local function rare()
   if rarely then return rarely end
@@ -193,7 +200,7 @@ local function rare()
     end
     for i = from, to, step do touch(arg[i], kind) end
   end
-  function rarely.malformed(name, ...) -- so that Redis refuses it before it looks whether it writes
+  function rarely.malformed(name, ...) -- Redis refuses such a command before it checks for writes
     for i = 1, select('#', ...) do
       local t = type((select(i, ...)))
       if t ~= 'string' and t ~= 'number' then return true end
@@ -202,7 +209,7 @@ local function rare()
     local n, wants = 1 + select('#', ...), info[1] and info[1][2]
     return wants and (n < math.abs(wants) or wants > 0 and n > wants)
   end
-  function rarely.unknown(name, ...) -- unless it is one that Redis refuses itself
+  function rarely.unknown(name, ...) -- refuses the command, unless Redis itself refuses the command
     local info, writes = call('COMMAND', 'INFO', name), false
     if not info.err and not info[1] then return end
     for k, v in pairs(info[1] and (info[1][3].set or info[1][3]) or {}) do
@@ -224,8 +231,9 @@ local function rare()
     parts = parts + 1
     return call('PUBLISH', channel, label .. string.format('%04x', parts - 1) .. ':' .. message)
   end
-  -- What Redis replies in no order has one here, the same on every master: a script may take the first, or make a text of all. Integers
-  -- come as in Redis's own small sets. All else comes by its digest, because the order of texts depends on the locale.
+  -- Redis replies to some commands in no order. Here such a reply gets one order, the same on every master, because a script may
+  -- take the first item, or join all items. Integers come as in Redis's own small sets. Other items come by their digests,
+  -- because the order of texts depends on the locale.
   local function sorted(words)
     local by, at, numbers = {}, {}, true
     for i = 1, #words do
@@ -240,7 +248,7 @@ local function rare()
     for i, sign in ipairs(by) do by[i] = at[sign] end
     return by
   end
-  local function fields(hash) -- their names, in order, and what is in them
+  local function fields(hash) -- the names of the fields, in order, and the values by name
     local names, values = {}, hash.map or {}
     for i = 1, #hash, 2 do names[#names + 1], values[hash[i]] = hash[i], hash[i + 1] end
     for name in pairs(hash.map or {}) do names[#names + 1] = name end
@@ -248,12 +256,12 @@ local function rare()
   end
   function rarely.inOrder(name, reply, key)
     local out = {}
-    if reply.set or reply.map then -- the order of pairs follows from what came first into a table
+    if reply.set or reply.map then -- the order of pairs follows the order of insertion into a table
       local names, values = fields({map = reply.set or reply.map})
       for _, k in ipairs(names) do out[k] = values[k] end
       return reply.set and {set = out} or {map = out}
     end
-    local hash = name == 'hvals' and call('HGETALL', key) or name == 'hgetall' and reply -- values come as HKEYS has their names
+    local hash = name == 'hvals' and call('HGETALL', key) or name == 'hgetall' and reply -- values come in the order of HKEYS
     if not hash or hash.err then return sorted(reply) end
     local names, values = fields(hash)
     for i, k in ipairs(names) do
@@ -262,7 +270,7 @@ local function rare()
     end
     return out
   end
-  function rarely.select(...) -- the database in which the script is already
+  function rarely.select(...) -- allows only the database in which the script runs
     local db, own = tostring((...)), string.match(mode, '%d+')
     if not tonumber(db) or select('#', ...) > 1 then return call('SELECT', ...) end -- Redis says it in its own words
     if db ~= own then refuse("it selects database '" .. db .. "', and its client is in " .. own .. '; let the client select it') end
@@ -274,7 +282,7 @@ end
 -- likely: the rows of script_wrapper.go for the commands that the text names; commands: all rows
 local likely, commands = {--[[LIKELY]]}, '@COMMANDS@'
 
--- is redis.pcall as the script has it
+-- is the script's redis.pcall
 local function run(name, ...)
   local command, how = name, likely[name]
   if not how then
@@ -315,7 +323,7 @@ server = redis
 redis.pcall = run
 redis.call = function(name, ...)
   local how, reply = likely[name]
-  if how == 'r1' and own[(...)] or how == 'w1' and before[(...)] then -- nothing to guard but its size
+  if how == 'r1' and own[(...)] or how == 'w1' and before[(...)] then -- only the size needs a guard
     reply = call(name, ...)
     if how == 'r1' then weigh(reply) end
   else reply = run(name, ...) end
@@ -325,12 +333,12 @@ end
 --[[SETRESP]]
 setmetatable(redis, {__newindex = real, __metatable = false, __index = function(_, name)
   if name == 'set_repl' then refuse('it would keep what it does from the append-only file') end
-  if name ~= 'call' and name ~= 'pcall' then return real[name] end -- which are ours, or nothing
+  if name ~= 'call' and name ~= 'pcall' then return real[name] end -- call and pcall are ours, or absent
 end})
 --[[OWN]]
 --[[GLOBALS]]
 
--- writes a reply so that Go can read it whole; value.go has the form
+-- writes a reply in a form from which Go reads the whole reply; value.go has the form
 local function encode(v, depth)
   local t = type(v)
   if t == 'string' then return (clock[v] and '@$' or '$') .. #v .. ':' .. v end
@@ -381,7 +389,7 @@ end
 local raised
 local ok, result = xpcall(script, function(what)
   raised = what
-  for level = 3, 12 do -- up to a function of the client's: the guard's lines come after its last
+  for level = 3, 12 do -- up to a function of the client's: the guard's lines come after the client's last line
     local _, at = pcall(raise, '', level)
     at = tonumber(string.match(at, '^user_script:(%d+):'))
     if at and at <= last then
@@ -392,17 +400,18 @@ local ok, result = xpcall(script, function(what)
 end)
 local answer, longest, size = {'', ''}, 0, 2
 
--- Redisson extends a lock of readers also where the caller's own hold is over there, because the master has missed an extension: then
--- others' leaving ends the lock. So that is no yes; and it is no no, for the hold is counted on, and others of the caller's threads
--- may hold the lock. KEYS are pairs, of a lock and what the names of its holds begin with; ARGV names the caller, or several, one for
--- each thread. Holds of other names are others', as those of the same thread's write lock, which have no time of their own.
+-- Redisson extends a lock of readers even if the caller's own hold on this master is over, because the master has missed an
+-- extension. Such a lock ends when the other readers leave. So the reply is no yes. The reply is no refusal either: the client
+-- counts on the hold, and other threads of the caller may hold the lock. KEYS are pairs: a lock, and the prefix of the names
+-- of its holds. ARGV names the caller, or one caller for each thread. Holds under other names do not count here, as the holds
+-- of the same thread's write lock, because these have no time of their own.
 for hold, there in pairs(ok and holds or {}) do
   for i = 2, #keys, 2 do
     for _, caller in ipairs(there and {} or ARGV) do
       --mutant: a reader's holds are known by how their names begin
       if hold == keys[i] .. ':' .. caller .. ':rwlock_timeout' then
         local over = {err = '@OVER@'}
-        if type(result) == 'table' then result[i / 2] = over else result = over end -- of several locks this one
+        if type(result) == 'table' then result[i / 2] = over else result = over end -- of several locks only this lock
       end
     end
   end
@@ -411,20 +420,21 @@ if ok then
   answer[1] = encode(result, 0)
 else
   if type(raised) ~= 'table' then raised = 'ERR ' .. tostring(raised)
-  else -- nothing of the client's may run any more, as a __tostring would
+  else -- no code of the client's may run any more, such as a __tostring
     local err = rawget(raised, 'err')
     raised = (type(err) == 'string' or type(err) == 'number') and tostring(err) or 'ERR unknown error'
   end
   answer[1] = '!' .. line .. ';' .. #raised .. ':' .. raised
 end
 
--- Without these, what it did would not last as long as is promised.
+-- runs a command of the wrapper's. If the command fails, the script is stopped, because its keys would end before the promised
+-- time.
 local function must(...)
   local reply = call(...)
   if type(reply) == 'table' and reply.err then stop = stop or reply.err end
 end
 
--- What has become of the keys that it wrote? Those that it gave a TTL get our addition to it.
+-- Report each written key that has changed. A key to which the script gave a TTL gets our addition to the TTL.
 for _, key in ipairs(written) do
   if stop then break end
   local was, is = before[key], valueOf(key)
@@ -434,11 +444,11 @@ for _, key in ipairs(written) do
     local effect, ttl, left, lasts = not was[1] and 'c' or is ~= was[1] and 'm' or 'e', 0, 0, 0
     if not is then
       effect, ends = 'd', 0
-      call('PUBLISH', '@BELL@' .. key, '') -- for those that wait for it with LOCK
+      call('PUBLISH', '@BELL@' .. key, '') -- for clients that wait with LOCK
     elseif ends < 0 then -- for ever
       ttl, ends = most, now() + most
       lasts = ttl
-    elseif find(mode, 'q', 1, true) and (key == keys[2] or key == keys[3]) then -- what has changed of a queue begins its time anew
+    elseif find(mode, 'q', 1, true) and (key == keys[2] or key == keys[3]) then -- a changed queue gets the whole time anew
       lasts, ends = most, now() + most
     else
       left = call('PTTL', key)
@@ -446,14 +456,14 @@ for _, key in ipairs(written) do
       elseif not same(ends, was[2]) then ttl = -math.max(1, floor((left - extra) / (1 + factor))) end
       lasts = ttl
     end
-    -- What another proxy has let last longer may be read, and set again.
+    -- A longer TTL that another proxy has allowed may be read, and set again.
     --mutant: a TTL above the longest is refused where it was there
     if ttl > most and ends > was[2] then stop = 'it sets a TTL above ttl_max, ' .. most .. ' ms; ask for less, or raise ttl_max on every lockproxy' end
     if lasts > 0 then
       --mutant: a script's keys are kept without drift and grace
       local more = math.ceil(lasts * factor) + extra
       ends, left = ends + more, lasts + more
-      -- An undo knows a key by its value and its expiry, so an extension leaves another expiry than it found.
+      -- An undo recognises a key by its value and its expiry. So an extension leaves an expiry other than the former one.
       local gap, late = began and 5 or 1, was[2] - ends
       --mutant: an extension by vote leaves the expiry that it found
       if effect == 'e' and late > -gap and late < 8 * gap then ends, left = was[2] + gap, left + late + gap end
@@ -469,7 +479,7 @@ for _, key in ipairs(written) do
   end
 end
 
--- The horizon lasts as long as what was set here, with head-room.
+-- The horizon lasts as long as the keys set here, with head-room.
 --mutant: a script does not extend the horizon
 if longest > 0 and call('PTTL', '@HORIZON@') < longest then
   --mutant: a script does not look whether the horizon lasts
@@ -478,14 +488,14 @@ if longest > 0 and call('PTTL', '@HORIZON@') < longest then
   must('SET', '@HORIZON@:end', now() + longest)
 end
 
--- The field that a quorum must agree on, if there is one.
+-- Read the field that a quorum must agree on, if any.
 if probe ~= '' and not stop then
   local field = call('HGET', keys[1], probe) or ''
   if type(field) == 'string' then answer[2] = field
   elseif not find(field.err, 'WRONGTYPE', 1, true) then stop = 'HGET: ' .. field.err end
 end
 
--- A script that was stopped has done nothing.
+-- Put back all that a stopped script wrote.
 if stop then
   for i = #written, 1, -1 do
     local key = written[i]
