@@ -11,10 +11,10 @@ import (
 type GetAllRequest struct {
 	DB    int
 	Names []string // all different
-	Most  int      // how many bytes all of them may have together
+	Most  int      // bytes that all values may have together
 }
 
-// TooLong says that the values that were asked for are longer than they may be.
+// TooLong says that the requested values together are longer than Most.
 type TooLong struct{ Size, Most int }
 
 func (t *TooLong) Error() string {
@@ -23,20 +23,20 @@ func (t *TooLong) Error() string {
 
 // A gathering is a GetAll under way.
 //
-// Short values come with the first question. If they are long, the first answer tells how long, and then masters send as many of them
-// at a time as make up a piece: by MGET, because moving values into a script costs a master forty times as much.
+// Short values come with the first question. If values are long, the first answer tells the lengths, and then masters send the
+// values piece by piece: by MGET, because moving values into a script costs a master forty times as much.
 type gathering struct {
 	engine *Engine
 	req    GetAllRequest
 	views  map[string]View
-	sizes  map[string]int // of values that are still to come
+	sizes  map[string]int // by name: the length of a value that is still to come
 	done   func([]View, error)
 }
 
-// measureKeys is about how many keys masters are asked how long their values are. It takes them less than a millisecond.
+// measureKeys is the number of keys in a question for lengths. The answer takes a master less than a millisecond.
 const measureKeys = 256
 
-// measure asks about as many of the keys as are asked about at one time, and then about the others.
+// measure asks for the values or the lengths of the first measureKeys names, and then of the other names.
 func (g *gathering) measure(names []string) {
 	if len(names) == 0 {
 		g.fetch(g.req.Names)
@@ -47,7 +47,7 @@ func (g *gathering) measure(names []string) {
 	g.ask(first, min(n, PieceKeys), first.runs(luaGetAll, names[:n], int64(atOnceMax)), func() { g.measure(names[n:]) })
 }
 
-// fetch asks for as many of the values that are still to come as make up a piece, and then for the others.
+// fetch asks for the missing values of one piece, and then for the other missing values.
 func (g *gathering) fetch(names []string) {
 	if len(g.sizes) == 0 {
 		g.end(nil)
@@ -76,7 +76,7 @@ func (g *gathering) fetch(names []string) {
 	g.ask(&getRound{names: now}, min(PieceKeys, max(len(now), PieceKeys*size/getMax)), args, func() { g.fetch(names[at:]) })
 }
 
-// size returns how long all values are, as far as is known.
+// size returns the bytes of all values, as far as known.
 func (g *gathering) size() (n int) {
 	for _, size := range g.sizes {
 		n += size
@@ -87,7 +87,7 @@ func (g *gathering) size() (n int) {
 	return n
 }
 
-// ask makes one round, which takes as much room as so many keys, and calls next with what it came to noted.
+// ask makes one round, which takes the room of so many keys, notes the values or lengths, and calls next.
 func (g *gathering) ask(a *getRound, room int, args []any, next func()) {
 	pacer := &g.engine.pacer
 	a.keys, a.round.keys = make([]agreement, len(a.names)), weighed(room)
@@ -119,10 +119,11 @@ func (g *gathering) end(err error) {
 	g.done(all, err)
 }
 
-// atOnceMax is how long values may be together to be sent by a script.
+// atOnceMax is the number of bytes that a script may send of all values together.
 const atOnceMax = 64 << 10
 
-// luaGetAll KEYS ARGV[1]=how long all values may be together: the values, or if they are longer how long each of them is.
+// luaGetAll KEYS ARGV[1]=the most bytes of all values together: the values, or the length of each value if there are more
+// bytes.
 var luaGetAll = newLua(`
 local sizes, all = {}, 0
 for i, key in ipairs(KEYS) do
@@ -138,11 +139,11 @@ type getRound struct {
 	round
 	names []string
 	keys  []agreement
-	sized bool // a master has told how long values are; guarded by round.mu
+	sized bool // a master has told lengths; guarded by round.mu
 	done  func(error)
 }
 
-// A length that a master has told, in place of a value.
+// lengthKind is the kind of an opinion of a master that has told a length in place of a value.
 const lengthKind = "length"
 
 func (*getRound) reads() bool { return true }
@@ -175,8 +176,8 @@ func (a *getRound) read(en *entry) ballot {
 	return is
 }
 
-// decide waits until something is known about every key or, once one master has told lengths, until a quorum has answered: what they
-// tell is not compared then, as all are asked again.
+// decide waits until every key has a decision. Once a master has told lengths, decide waits only for the answers of a quorum.
+// The answers are not compared then, because all values are asked for again.
 func (a *getRound) decide(t rules.Tally) rules.Decision {
 	if a.sized {
 		return rules.DecideAcquire(t)
@@ -192,7 +193,7 @@ func (a *getRound) ended(d rules.Decision) {
 	a.done(nil)
 }
 
-// size returns the longest that a master has told of the i-th value, or sent. It is called with round.mu held.
+// size returns the longest length of the i-th value that a master has told or sent. It is called with round.mu held.
 func (a *getRound) size(i int) (n int) {
 	for _, s := range a.keys[i].told {
 		n = max(n, s.length, len(s.Value))
@@ -200,7 +201,7 @@ func (a *getRound) size(i int) (n int) {
 	return n
 }
 
-// view returns what was agreed on. It is called with round.mu held.
+// view returns the agreed value of the i-th key. It is called with round.mu held.
 func (a *getRound) view(i int) View {
 	if is := a.keys[i].agreed; is.Exists {
 		return View{Exists: true, Type: "string", Value: is.Value, Length: len(is.Value)}

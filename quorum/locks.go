@@ -13,16 +13,16 @@ type LocksRequest struct {
 	DB int
 	// Names are the names to look at. Nil: the masters are asked for names.
 	Names []string
-	// First are names to look at before the masters are asked for names: locks that somebody waits for are found, however many others
-	// there are.
+	// First are names to look at before the masters are asked for names. So locks with waiting clients are found among any
+	// number of locks.
 	First []string
-	// Pattern is the pattern of names that masters are given; they leave out other names. "": no pattern.
+	// Pattern is sent to the masters, which leave out names without a match. "" is no pattern.
 	Pattern string
-	// Matches says which of the names that masters tell are wanted.
+	// Matches says whether a name from a master is wanted.
 	Matches func(name string) bool
-	// Most is how many locks are wanted.
+	// Most is the largest number of locks to return.
 	Most int
-	// Within is how long the search may take.
+	// Within is the longest time of the search.
 	Within time.Duration
 }
 
@@ -30,9 +30,9 @@ type LocksRequest struct {
 type FoundLock struct {
 	Name  string
 	Type  string        // "string", "hash", …
-	Token string        // of a string; of a long one its beginning
-	TTL   time.Duration // how long a quorum will still hold the lock, as the client that set the lock would count
-	Fence int64         // 0 if the lock has none
+	Token string        // the value of a string, or the beginning of a long string
+	TTL   time.Duration // the remaining time of the lock on a quorum, as the client that set the lock would count
+	Fence int64         // 0 if the lock has no fence
 }
 
 // A Stop says why a search for locks ended.
@@ -51,29 +51,29 @@ func (s Stop) String() string { return [...]string{"all", "count", "time"}[s] }
 type FoundLocks struct {
 	Err   error // *NoQuorum, ErrClosed
 	Locks []FoundLock
-	// Unclear is of how many names no quorum tells whether there is a lock, because masters do not answer.
+	// Unclear counts the names about which no quorum tells whether there is a lock, because masters do not answer.
 	Unclear int
 	Stop    Stop
 }
 
-// How much of a master's names one question takes. A master looks through so many keys in less than a millisecond.
+// The bounds of a question for names, and of a search. A master looks through scanKeys keys in less than a millisecond.
 const (
 	scanKeys    = 500
-	scanNameMax = 512     // a lock with a longer name is not found
-	scanSeenMax = 1 << 16 // names that are looked at in one search
+	scanNameMax = 512     // bytes; a lock with a longer name is not found
+	scanSeenMax = 1 << 16 // names that one search looks at
 )
 
-// A search is a Locks under way. One goroutine at a time has it.
+// A search is a Locks under way. One goroutine at a time has the search.
 //
-// One master after another is asked for its names, by SCAN, until N − q + 1 masters have told all of theirs: a lock that a quorum
-// holds is on one of these. A master that is late, or fails, is passed over for the next. A quorum is asked about the names that a
-// master tells, a few at a time, as for Peek. One question of a search is under way at a time, and the pacer lets only so many
-// searches go on beside each other.
+// One master after another is asked for its names, by SCAN, until N − q + 1 masters have told all their names: a lock that a
+// quorum holds is on at least one of these masters. A master that is late, or fails, is passed over for the next. A quorum is
+// asked about the names from a master, a few at a time, as for Peek. A search has one question under way at a time, and the
+// pacer bounds the number of searches that go on at once.
 type search struct {
 	engine *Engine
 	req    LocksRequest
 	done   func(FoundLocks)
-	ends   instant // when the time is over
+	ends   instant // the end of the time for the search
 
 	lanes   laneSet // of the masters that have not told all their names; the first is being asked
 	cursor  string  // of the first master's SCAN
@@ -94,7 +94,7 @@ func newSearch(e *Engine, req LocksRequest, done func(FoundLocks)) *search {
 	return s
 }
 
-// next looks at names that were told, asks for more, or ends the search.
+// next looks at the told names, asks for more names, or ends the search.
 func (s *search) next() {
 	e := s.engine
 	switch enough := len(e.masters) - rules.Quorum(len(e.masters)) + 1; {
@@ -141,7 +141,7 @@ func (s *search) scan() {
 	p.ask()
 }
 
-// hear takes what the first master told, or why it did not.
+// hear takes the first master's reply, or the failure of the question.
 func (s *search) hear(reply any, why failure) {
 	list, _ := reply.([]any)
 	var cursor string
@@ -169,7 +169,7 @@ func (s *search) hear(reply any, why failure) {
 	}
 }
 
-// add notes names that are to be looked at, each once.
+// add notes names to look at, each name once.
 func (s *search) add(names []string) {
 	for _, name := range names {
 		if !s.seen[name] && !Reserved(name) && s.req.Matches(name) {
@@ -179,7 +179,7 @@ func (s *search) add(names []string) {
 	}
 }
 
-// look asks a quorum about the names that were told first.
+// look asks a quorum about the first of the told names.
 func (s *search) look() {
 	n := min(len(s.told), PieceKeys)
 	names := s.told[:n:n]
@@ -207,7 +207,7 @@ func (s *search) look() {
 	about.next()
 }
 
-// fences asks for the fences of locks, of one piece.
+// fences asks for the fences of the locks of one piece.
 func (s *search) fences(of []FoundLock) {
 	if len(of) == 0 {
 		s.next()
@@ -236,7 +236,8 @@ func (s *search) fences(of []FoundLock) {
 	e.pacer.begin(len(of), func() { beginAll(e, g, s.req.DB, records, luaNewestFences.whole(records)) })
 }
 
-// A page is one question for names, to one master. Once, it calls done with the reply, or with why there is none in time.
+// A page is one question for names, to one master. It calls done exactly once: with the reply, or with the cause of a missing
+// reply.
 type page struct {
 	masters.Call
 	lane *lane
@@ -290,8 +291,8 @@ func (p *page) expire() {
 
 var _ request = (*page)(nil)
 
-// luaScan ARGV[1]=cursor, ARGV[2]=pattern, ARGV[3]=how many keys to look through, ARGV[4]=how long a name may be, ARGV[5]=the
-// beginning of names that are left out: the next cursor, and names.
+// luaScan ARGV[1]=cursor ARGV[2]=pattern ARGV[3]=the number of keys to look through ARGV[4]=the longest length of a name
+// ARGV[5]=the prefix of names to leave out: {the next cursor, names…}.
 var luaScan = newLua(`
 local page = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
 local told, most, ours = {page[1]}, tonumber(ARGV[4]), ARGV[5]

@@ -5,42 +5,44 @@ import (
 	"sync/atomic"
 )
 
-// What is asked about many keys, or long values, is asked in pieces. Each takes a master a millisecond or two at most, and what others
-// ask goes between two pieces: here, as the next piece begins when the one before was answered, and on the masters. What is told of
-// the keys of one piece is so at one moment on each master. Another piece is another moment.
+// A question about many keys, or long values, is asked in pieces. A piece takes a master a millisecond or two at most.
+// Questions of other clients go between two pieces, here and on the masters, because a piece begins only when the piece before
+// was answered. A master tells of the keys of one piece at one moment. Another piece is another moment.
 
-// The size of a piece. pieceMax is for values that scripts look at, and getMax for those that are only sent.
+// The size of a piece: in keys, in bytes of values that scripts look at (pieceMax), and in bytes of values that are only sent
+// (getMax).
 const (
 	PieceKeys = 64
 	pieceMax  = 128 << 10
 	getMax    = 256 << 10
 )
 
-// weighed is what a piece about so many keys is to package admission. One script for many keys is less work than one for each, for
-// the masters, and still less for the proxy.
+// weighed returns the weight of a piece about so many keys in package admission. One script for many keys is less work for the
+// masters than a script for each key, and still less for the proxy.
 func weighed(keys int) int { return (keys + 7) / 8 }
 
 // PieceWeight is weighed for a command about so many keys that the engine takes piece by piece.
 func PieceWeight(keys int) int { return weighed(min(keys, PieceKeys)) }
 
-// A pacer lets only so many pieces be under way at one time, whoever asks: the others wait in line. Small ones need little room, so
-// clients that ask about a few keys do not wait for each other.
+// A pacer bounds the pieces of all clients that are under way at one time. Other pieces wait in line. Small pieces need little
+// room, so clients that ask about a few keys do not wait for each other.
 type pacer struct {
 	mu      sync.Mutex // guards all below
-	taken   int        // of pacerRoom
+	taken   int        // room of pacerRoom in use
 	waiting []piece
 }
 
-// A piece takes room as if it were about so many keys.
+// A piece is a question that waits for room. keys is the room that the question takes.
 type piece struct {
 	keys int
 	run  func()
 }
 
-// pacerRoom is as much as two whole pieces need.
+// pacerRoom is the room of two whole pieces.
 const pacerRoom = 2 * PieceKeys
 
-// begin calls run when there is room, perhaps at once; for what takes none, at once. It gives the room back by end.
+// begin calls run when there is room, perhaps at once. A piece that takes no room runs at once. The caller gives the room back
+// by end.
 func (p *pacer) begin(keys int, run func()) {
 	p.mu.Lock()
 	if keys > 0 && (len(p.waiting) > 0 || !p.admits(keys)) {
@@ -53,10 +55,10 @@ func (p *pacer) begin(keys int, run func()) {
 	run()
 }
 
-// admits says whether there is room. There always is for the first. It is called with mu held.
+// admits says whether there is room. The first piece always has room. It is called with mu held.
 func (p *pacer) admits(keys int) bool { return p.taken == 0 || p.taken+keys <= pacerRoom }
 
-// end gives room back, and lets those go on who have waited longest.
+// end gives room back, and runs the pieces that have waited longest.
 func (p *pacer) end(keys int) {
 	var next []piece
 	p.mu.Lock()
@@ -76,11 +78,11 @@ func (p *pacer) end(keys int) {
 type survey struct {
 	engine *Engine
 	db     int
-	names  []string // that are left
+	names  []string // the names not yet looked at
 	how    string
-	apart  bool // as in looking
-	// each takes what a piece has told of the first so many of the keys that were left, and calls next to go on. It is not called
-	// for an error.
+	apart  bool // as in readRound
+	// each takes the views of a piece, which are of the first of the names left, and calls next to go on. each is not called
+	// after an error.
 	each func(names []string, views []View, next func())
 	done func(error) // *NoQuorum, ErrClosed
 }
@@ -92,7 +94,7 @@ func (s *survey) next() {
 	}
 	n := min(len(s.names), PieceKeys)
 	room := n
-	if room == 1 { // it is no more than any other command on one key
+	if room == 1 { // the piece is no more work than any other command on one key
 		room = 0
 	}
 	pacer := &s.engine.pacer
@@ -130,7 +132,7 @@ func (r *removal) remove(names []string) {
 	s.next()
 }
 
-// removeSeen removes the keys of a piece, as a quorum holds them.
+// removeSeen removes the keys of a piece. A key is removed only where it is as the quorum told.
 func (r *removal) removeSeen(names []string, views []View, next func()) {
 	var done atomic.Int64
 	answered := func() {

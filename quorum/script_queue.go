@@ -17,7 +17,7 @@ import (
 // have told another client, or have died. No promise rests on the queue, because another key names the holder of the lock. A
 // wrong queue costs a client its turn, and nothing else.
 
-// luaQueue KEYS=a lock, its queue, the timeouts of places. It returns {holder, {}, remaining ms} of a held lock, and {”, the
+// luaQueue KEYS=a lock, its queue, the timeouts of places. It returns {holder, {}, remaining ms} of a held lock, and {"", the
 // queue, 0} of a free lock.
 var luaQueue = newLua(`
 local holder = redis.call('HKEYS', KEYS[1])[1]

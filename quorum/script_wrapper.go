@@ -10,28 +10,28 @@ import (
 	"lockproxy/quorum/vote"
 )
 
-// A client's script runs inside a wrapper of ours, in one EVAL, so that a master tells with the script's reply what the
-// script did. The client's text becomes a function that sees a `redis` of ours. Each of its calls goes through a guard, which
-// stops what a vote cannot be taken on, and notes what a key held before it is first written. Afterwards the keys that were
-// written are compared with that.
+// A client's script runs inside a wrapper of ours, in one EVAL, so that a master tells the script's effects with the script's
+// reply. The client's text becomes a function that sees a `redis` of ours. Each of its calls goes through a guard. The guard
+// stops calls on which masters cannot vote, and notes the content of each key before the first write. Afterwards the written
+// keys are compared with the noted contents.
 //
 //	KEYS  the client's
-//	ARGV  the client's, and after them: mode, drift factor, fixed part of what is kept beyond a TTL in ms, ttl_max in ms,
-//	      the label of what is published, the field to read of KEYS[1] at the end, or nothing, and what the master's clock may
-//	      show at most when the script begins, in ms, or nothing
+//	ARGV  the client's, and after them: mode, drift factor, fixed part of the addition to a TTL in ms, ttl_max in ms,
+//	      the label of published messages, the field to read of KEYS[1] at the end, or nothing, and the latest time that the
+//	      master's clock may show when the script begins, in ms, or nothing
 //
-// mode has an r for a script that may not write, a d for one that may touch, besides its KEYS, keys that begin with one of
-// them and a colon, a q for one with a queue in KEYS[2] and KEYS[3], and the number of the database. The reply is read by
-// parseAnswer:
+// mode has an r for a script that may not write, a d for a script that may also touch keys whose names begin with one of its
+// KEYS and a colon, a q for a script with a queue in KEYS[2] and KEYS[3], and the number of the database. vote.Parse reads
+// the reply:
 //
-//	{the reply, encoded; the field; and for each key that is not as it was:
+//	{the reply, encoded; the field; and for each changed key:
 //	 name, effect, TTL set in ms or 0, expiry as left, digest as left or deleted, value before, expiry before}
 //
-// A key to which the script gives a TTL is kept for longer, as every key of ours is (Config.kept), and one that it leaves
-// without gets ttl_max; a TTL that the script reads is told without that addition. If the guard stopped the script, all that
-// it had done is put back at once, and the reply is that error.
+// A key to which the script gives a TTL is kept for longer, as every key of ours is (Config.kept). A key that the script
+// leaves without a TTL gets ttl_max. A TTL that the script reads is told without the addition. If the guard stops the script,
+// all its writes are put back at once, and the reply is the guard's error.
 //
-// The client's text begins on the first line, so that errors name the right ones.
+// The client's text begins on the first line, so that errors name the right lines.
 const wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring,getfenv,setfenv,getmetatable={redis,false,_G},{} `
 
 //go:embed script_wrapper.lua
@@ -42,22 +42,24 @@ var ownLua string
 
 var wrapperOwn = shorten(ownLua)
 
-// wrapperOwnSetter lets wrapperOwn set what the client's text sees. The wrapper itself goes on with Lua's own.
+// wrapperOwnSetter lets wrapperOwn set the functions that the client's text sees. The wrapper itself goes on with Lua's own
+// functions.
 const wrapperOwnSetter = `local function lend(m) math,tostring,pairs,collectgarbage,gcinfo,os=m.math,m.tostring,m.pairs,m.collectgarbage,m.gcinfo,m.os end
 local math,tostring,pairs=__lockproxy[3].math,__lockproxy[3].tostring,__lockproxy[3].pairs
 `
 
-// overError is what a master answers to a reader who extends a lock which others alone keep there.
+// overError is a master's answer to a reader that extends a lock after its own hold there is over, while other readers keep
+// the lock.
 const overError = "NOQUORUM the hold of the caller has run out here, and others alone keep the lock; unlock it, and take it anew"
 
-// scriptMax is how many bytes a script may read, and how many those keys may hold that it changes.
+// scriptMax is the number of bytes that a script may read, together with the bytes of the keys that it changes.
 const scriptMax = 4 << 20
 
-// wrapperTail is what follows the client's text, as it is sent.
+// wrapperTail is the text that is sent after the client's text.
 var wrapperTail = shorten(strings.NewReplacer("--[[VALUE]]", luaValue, "@BELL@", BellPrefix, "@HORIZON@", horizonKey,
 	"@SCRIPTMAX@", strconv.Itoa(scriptMax), "@COMMANDS@", " "+strings.Join(votable, " ")+" ", "@LATE@", lateError, "@OVER@", overError).Replace(wrapperLua))
 
-// Parts of the wrapper that only few texts can notice: they are left out for all others.
+// Parts of the wrapper that only few texts can notice. Other texts are sent without these parts.
 const (
 	wrapperSetResp = `
 redis.setresp = function(...)
@@ -80,17 +82,17 @@ setmetatable(_G, {__index = all, __newindex = all, __metatable = false})`
 
 var quotedWord = regexp.MustCompile(`["']([A-Za-z_]+)["']`)
 
-// globalNames are those by which a text could reach around its wrapper.
+// globalNames are the names by which a text could reach around its wrapper.
 var globalNames = regexp.MustCompile(`_G|load|[gs]etfenv|getmetatable`)
 
-// ownNames are those of what differs between processes; plainMath is what of math does not.
+// ownNames are the names of functions that differ between processes. plainMath has the functions of math that do not differ.
 var (
 	ownNames  = regexp.MustCompile(`\b(math|tostring|pairs|collectgarbage|gcinfo|os)\b`)
 	plainMath = regexp.MustCompile(`\bmath\.(abs|ceil|floor|fmod|huge|max|min|modf|pow|sqrt)\b`)
 )
 
-// wrap returns the text that masters run for a client's. It has the rows of the commands that the client's text names in a table
-// of their own, where they are found faster.
+// wrap returns the text that masters run for a client's text. The rows of the commands that the client's text names are in a
+// table of their own, for speed.
 func wrap(text string) *lua {
 	var likely []string
 	for _, found := range quotedWord.FindAllStringSubmatch(text, -1) {
@@ -114,14 +116,14 @@ func wrap(text string) *lua {
 	tail := strings.NewReplacer("--[[LIKELY]]", strings.Join(slices.Compact(likely), ","),
 		"--[[SETRESP]]", setresp, "--[[OWN]]", own, "--[[GLOBALS]]", globals).Replace(wrapperTail)
 	parameters := ") "
-	if strings.Contains(text, "...") { // else the script would see a local arg, which Lua makes where ... is not used
+	if strings.Contains(text, "...") { // in a vararg function without ..., Lua makes a local arg, which the script would see
 		parameters = "...) "
 	}
 	return wholeLua(wrapperHead + names + "__lockproxy[2]=function(" + parameters + text +
 		"\nend local last=" + strconv.Itoa(vote.Lines(text)) + "\n" + setter + tail)
 }
 
-// shorten leaves out comments, indentation and empty lines, which are for us.
+// shorten leaves out comments, indentation and empty lines, because masters do not need them.
 func shorten(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -137,10 +139,11 @@ func shorten(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// What a script that runs by vote may call: how (r reads, u reads what has no order, w writes, e writes and may give a key an expiry, t reads a clock,
-// p publishes, s selects a database), and which of its arguments are keys (1 the first, 2 the first two, * all, % every
-// other, n as many as the first says, d the first and as many as the second says, b all but the first, o the second, c the
-// first two if no database is named, 0 none).
+// wrapperCommands has a row for each command that a script may call by vote: the kind of the command (r reads, u reads in no
+// order, w writes, e writes and may give a key an expiry, t reads a clock, p publishes, s selects a database), and the
+// arguments that are keys (1 the first, 2 the first two, * all, % every other, n a number of keys given by the first, d the
+// first and a number of keys given by the second, b all but the first, o the second, c the first two if no database is named,
+// 0 none).
 const wrapperCommands = ` get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitcount=r1 bitpos=r1 bitfield_ro=r1 lcs=r2
  mget=r* exists=r* touch=r* type=r1 dump=r1 ttl=t1 pttl=t1 expiretime=t1 pexpiretime=t1
  hget=r1 hmget=r1 hgetall=u1 hexists=r1 hlen=r1 hkeys=u1 hvals=u1 hstrlen=r1
