@@ -35,7 +35,7 @@ func (e *Engine) Release(key Key, token string, done func(Released)) {
 	(&releaseRound{key: key, token: token, done: done}).ask(e)
 }
 
-// Ask sends a reading command to every master, and tells the answer that a quorum gives. So a question about a part of a key, such as a
+// Ask sends a reading command to every master, and returns the answer of a quorum. So a question about a part of a key, such as a
 // field of a hash, has an answer even where the masters differ in the rest.
 func (e *Engine) Ask(req AskRequest, done func(Asked)) {
 	(&askRound{unordered: req.Unordered, part: req.Part, done: done}).ask(e, req.Key, anys(req.Command))
@@ -46,7 +46,7 @@ func (e *Engine) Get(key Key, done func(View)) {
 	(&askRound{done: func(a Asked) { done(a.view()) }}).ask(e, key, []any{"GET", key.Name})
 }
 
-// Fence tells the newest fence of a resource, as a quorum knows it.
+// Fence returns the newest fence of a resource, as known to a quorum.
 func (e *Engine) Fence(key Key, done func(FenceView)) {
 	(&askRound{done: func(a Asked) { done(a.fence()) }}).ask(e, key, luaNewestFence.whole([]string{recordPrefix + key.Name}))
 }

@@ -14,8 +14,8 @@ import (
 // master may have forgotten locks. The answer is in its marks, and in its statements about itself. A master that may have forgotten
 // locks gets a new mark and a quarantine (rules 6, 9).
 
-// An assessor finds out whether a lane's master may vote in the lane's database. It belongs to the lane's loop. Facts that one
-// connection has shown stand in the connection.
+// An assessor finds out whether a lane's master may vote in the lane's database. An assessor belongs to the lane's loop. Facts that
+// one connection has shown stand in the connection.
 type assessor struct {
 	target
 	examiner
@@ -27,10 +27,10 @@ type assessor struct {
 
 	connection *connection // the connection over which the master was found good last
 	marked     int         // how many confirmed jumps of the clock are in the database's mark
-	refused    instant     // since when the server is refused because a later one was known under its address; 0 if it is not
+	refused    instant     // since when the server is refused because a later server was known under its address; 0 if not refused
 }
 
-// An examiner is a lane, as its parts see it that judge the master.
+// An examiner is a lane, as seen by the lane's parts that judge the master.
 type examiner interface {
 	// ask puts a question to the master, if the lane is connected. answer is called in the lane's loop if the question's batch was
 	// vouched for. It may be nil.
@@ -114,7 +114,7 @@ func (a *assessor) compare(k, last *connection, found marks, look *endLook, forg
 		if a.isMisplaced(k, &is) {
 			return j, "", errors.New("stands in another place of the list of a proxy that has marked it: list the masters in the same order in every proxy, or run lockproxy init")
 		}
-		a.epochs.roster.learn(found.roster) // else it may be another database's, or deployment's
+		a.epochs.roster.learn(found.roster) // else the roster may be another database's, or deployment's
 	}
 	early := !a.epochs.heardOthers() // before the epochs that they have told are looked at
 	known := a.epochs.latest().Load()
@@ -136,7 +136,7 @@ func (a *assessor) compare(k, last *connection, found marks, look *endLook, forg
 		forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")
 	case wentBack(k, last, found, j.Next.Epoch):
 		forgot = vouch.Older
-	case known <= is.Epoch: // else it is another server, or is told to be
+	case known <= is.Epoch: // else the server is another, or is told to be
 		forgot = a.hindsight(found, is.Epoch, look)
 	}
 	if forgot != "" && (j.Finding == vouch.Same || j.Finding == vouch.Renew) {

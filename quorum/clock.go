@@ -92,7 +92,7 @@ func (c *answerClock) tick(now instant) {
 }
 
 // at returns the reading for a moment of the monotonic clock. A tick that is overdue at that moment counts at once:
-// after a standstill nobody knows who runs first.
+// after a standstill any goroutine may run first.
 func (c *answerClock) at(now instant) answerTime {
 	late := now - instant(c.ticked.Load())
 	stood := instant(c.stood.Load())
@@ -102,24 +102,24 @@ func (c *answerClock) at(now instant) answerTime {
 	return answerTime(now - stood)
 }
 
-// While a machine is suspended, Go's monotonic clock (CLOCK_MONOTONIC) stands still, and the masters' clocks go on. So before a
-// lock is promised, and with every batch, the engine's clock is moved forwards by the time of the suspend. The look is cheap: the
-// wall clock counts suspends, too, and Go reads both clocks together. Only if the two have come apart is the system asked.
+// While a machine is suspended, Go's monotonic clock (CLOCK_MONOTONIC) stands still, and the masters' clocks go on. So before a lock
+// is promised, and with every batch, the engine's clock is moved forwards by the time of the suspend. The look is cheap: the wall
+// clock counts suspends, too, and Go reads both clocks together. The system is asked only if the two clocks have come apart.
 //
-// Some systems have no clock that counts suspends, and a hypervisor may pause a machine without telling it. Then only the masters'
+// Some systems have no clock that counts suspends, and a hypervisor may pause a machine without a word. Then only the masters'
 // answers show the pause (rule 8).
 
 // A suspends measures for how long this machine has been suspended.
 type suspends struct {
 	boot  func() (time.Duration, bool) // a clock that counts suspends, as the monotonic clock does not
 	began time.Time
-	base  time.Duration // boot less the monotonic clock, when it began
-	ahead atomic.Int64  // the wall clock less the monotonic one, when boot was asked last
-	slept atomic.Int64  // since it began
+	base  time.Duration // boot less the monotonic clock, at the beginning
+	ahead atomic.Int64  // the wall clock less the monotonic clock, when boot was asked last
+	slept atomic.Int64  // since the beginning
 }
 
-// unslept is how far the wall clock and the monotonic one may come apart before the system is asked. A suspend of that length may
-// go unnoticed: it is less than the drift of any lock.
+// unslept is how far the wall clock and the monotonic clock may come apart before the system is asked. A suspend of this length may
+// go unnoticed: the suspend is less than the drift of any lock.
 const unslept = rules.ClockFloor / 4
 
 func newSuspends() *suspends {
@@ -142,18 +142,18 @@ func (s *suspends) since(now time.Time) time.Duration {
 	return time.Duration(s.slept.Load())
 }
 
-// raise sets n to at least v, whoever else does so at the same time.
+// raise sets n to at least v, also while other goroutines raise n.
 func raise(n *atomic.Int64, v int64) {
 	for is := n.Load(); v > is && !n.CompareAndSwap(is, v); {
 		is = n.Load()
 	}
 }
 
-// ahead returns the wall clock at t less the monotonic one, in ns.
+// ahead returns the wall clock at t less the monotonic clock, in ns.
 func ahead(t time.Time, monotonic time.Duration) int64 { return t.UnixNano() - int64(monotonic) }
 
-// ask returns the system's clock less the monotonic one. Reading one after the other makes that too small, so the largest of
-// three tries counts.
+// ask returns the system's clock less the monotonic clock. The two are read one after the other, so the difference is too small, and
+// the largest of three tries counts.
 func (s *suspends) ask() (time.Duration, bool) {
 	best, known := time.Duration(0), false
 	for range 3 { // another thread may run between the two readings

@@ -12,7 +12,7 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Config holds what an engine must know. Zero values get the defaults.
+// Config holds the settings of an engine. Zero values get the defaults.
 type Config struct {
 	// InstanceTimeout is how long a round waits for a master's vote. Default 250 ms.
 	InstanceTimeout time.Duration
@@ -25,13 +25,13 @@ type Config struct {
 	// MasterDeadAfter is how long a master's answer may be due before its connection is given up, and how long connecting
 	// may take. Default 5 s.
 	MasterDeadAfter time.Duration
-	// FarAway is the round trip to a master from which on a batch is written while earlier ones are under way. Default 800 µs.
+	// FarAway is the least round trip at which a batch is written while earlier batches are under way. Default 800 µs.
 	FarAway time.Duration
-	// QueueMax is how many commands may wait for one lane; a vote beyond it fails at once. Default 65,536.
+	// QueueMax is how many commands may wait for one lane; a vote beyond the bound fails at once. Default 65,536.
 	QueueMax int
 	// Databases is how many logical databases there are, at most 1024. Default 16.
 	Databases int
-	// FirstDatabase is the one in which clients begin, and of which Masters and Ready tell.
+	// FirstDatabase is the database in which clients begin, and the database of Masters and Ready.
 	FirstDatabase int
 	// Tended says of how many databases, from 0 on, the masters' quarantines are to be seen through although no client uses the
 	// databases. Default: none.
@@ -39,10 +39,10 @@ type Config struct {
 	// Deployment names the masters where proxies know them by different addresses; then all proxies must list them in the
 	// same order. Default: the masters are known by their addresses.
 	Deployment string
-	// Names says which names are those of locks, to be compared with what other proxies say. Default: nothing is compared.
+	// Names are the names of locks, to be compared with the names of other proxies. Default: nothing is compared.
 	Names Names
-	// Slept tells for how long, in all since some fixed moment, this machine had been suspended at now: Go's monotonic clock
-	// leaves that out. Default: what the system tells.
+	// Slept returns for how long, in all since some fixed moment, this machine had been suspended at now: Go's monotonic clock leaves
+	// suspends out. Default: the system's answer.
 	Slept func(now time.Time) time.Duration
 	// Wall is the wall clock, by which fences are proposed. Default: time.Now.
 	Wall func() time.Time
@@ -75,10 +75,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// databasesMax bounds the databases: what concerns a whole master is written into all of them, whichever this proxy uses.
+// databasesMax bounds the databases: facts of a whole master are written into all databases, also those that this proxy does not use.
 const databasesMax = 1024
 
-// maxMasters bounds N: beyond it every lock costs more than it gains.
+// maxMasters bounds N: beyond the bound every lock costs more than further masters gain.
 const maxMasters = 15
 
 func (c *Config) validate(n int) error {
@@ -107,8 +107,8 @@ func (c *Config) shown(remaining time.Duration) time.Duration {
 	return rules.Shown(remaining, c.Grace, c.DriftFactor)
 }
 
-// Proxies of one deployment may have different settings. Each promises validity by its own, and watches the masters' clocks by the
-// strictest settings of all, which the marks on the masters tell.
+// Proxies of one deployment may have different settings. Each promises validity by its own settings, and watches the masters' clocks
+// by the strictest settings of all, which stand in the marks on the masters.
 
 // bounds returns the bounds on which the locks of a proxy with these settings rest.
 func (c *Config) bounds() vouch.Bounds {
@@ -137,13 +137,13 @@ func (e *Engine) keepTo(b vouch.Bounds) {
 		"grace", next.Grace, "drift_factor", next.DriftFactor)
 }
 
-// A lock's key is kept for 2 × drift + grace longer than the lock is promised. One drift is for clocks that run differently, one
-// for steps that are forgiven over time (vouch.Clock). The rest covers steps that may go unnoticed:
+// A lock's key is kept for 2 × drift + grace longer than the lock is promised. The first drift is for clocks that run differently,
+// the second for steps that are forgiven over time (vouch.Clock). The rest covers steps that may go unnoticed:
 //
 //	tolerance + 2 × uncertainty = (1/5 + 2 × 2/5) × (grace + clock floor)
 //
-// One uncertainty is for steps that the batch which set the key cannot tell, one for steps that the batch which does not find the key
-// cannot tell. The rest is a reserve.
+// The first uncertainty is for steps that the batch which set the key cannot tell, the second for steps that the batch which does not
+// find the key cannot tell. The rest is a reserve.
 
 // Uncertainty is by how much a key may end too early, as far as one batch can tell, if the batch is to have a vote at once.
 func Uncertainty(grace time.Duration) time.Duration { return (grace + rules.ClockFloor) * 2 / 5 }

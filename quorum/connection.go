@@ -11,7 +11,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A connection is one of a lane, and the facts that its handshake learnt.
+// A connection is a connection of a lane, and the facts that its handshake learnt.
 type connection struct {
 	conn     masters.Conn
 	flight   flight // the batches under way
@@ -39,7 +39,7 @@ func (l *lane) connect(ctx context.Context) bool {
 		return false
 	}
 	l.connection, l.dialer.last = next, nil
-	l.queue.connected(next) // first, so that a release is either sent, or finds what is forgotten next
+	l.queue.connected(next) // first, so that a release is either sent, or finds the entries that are forgotten next
 	l.ledger.forgetBroken()
 	l.master.connected(&next.info)
 	if l.told.Found() {
@@ -48,7 +48,7 @@ func (l *lane) connect(ctx context.Context) bool {
 	return true
 }
 
-// A dialer makes the connections of a lane, one after the other. It belongs to the lane's loop.
+// A dialer makes the connections of a lane, one after the other. A dialer belongs to the lane's loop.
 type dialer struct {
 	target
 	clock    *laneClock
@@ -168,13 +168,13 @@ func (l *lane) disconnect(cause string) {
 func (l *lane) setDown(cause string) {
 	failed := l.queue.disconnected(cause)
 	news, all := l.told.Lost(cause, time.Now())
-	if news && l.engine.ctx.Err() == nil { // else it was Close that closed it
+	if news && l.engine.ctx.Err() == nil { // else Close has closed the connection
 		l.log(slog.LevelWarn, "no connection", "cause", cause, "all_so_far", all)
 	}
 	drop(failed, cause)
 }
 
-// reassess does again what the handshake did, on the same connection.
+// reassess repeats the assessment of the handshake, on the same connection.
 func (l *lane) reassess(k *connection) error {
 	if err := l.assessor.inquire(k); err != nil {
 		return err

@@ -172,7 +172,7 @@ func (d *execRound) noteLeft() (again bool) {
 		}
 	}
 	if d.releases != nil {
-		deletes = 0 // what it deleted is not to come back
+		deletes = 0 // the keys that it deleted are not to come back
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,7 +13,7 @@ type expiries struct {
 	undone map[ending]int // how many undos of a key are under way
 }
 
-// An ending is a signature, by its hash, and when a key with it expires.
+// An ending is a signature, by its hash, and the expiry of a key with the signature.
 type ending struct {
 	hash uint64
 	at   int64

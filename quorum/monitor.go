@@ -111,7 +111,7 @@ func (m *monitor) explain(now instant) {
 		switch by, ahead := master.watch.confirm(); {
 		case ahead > 0:
 			//mutant: a clock that was judged is marked at the next heartbeat
-			m.ask(master) // so that the master is marked before a proxy that knows nothing of its clock meets it
+			m.ask(master) // so that the master is marked before a proxy that knows nothing of the clock meets the master
 		case by < 0: // the master's keys live longer now, which costs nobody a lock
 			e.cfg.Logger.Warn("a clock jumped backwards", "master", master.Addr(), "by", -by)
 		}
@@ -163,7 +163,7 @@ type Names struct{ For, Are string }
 
 func (n Names) String() string { return n.For + "\n" + n.Are }
 
-// differ returns the Are of another proxy with the same For, if it is different; "" if not.
+// differ returns the Are of another proxy with the same For, if the two differ; else "".
 func (n Names) differ(last any) string {
 	text, _ := last.(string)
 	other, there, _ := strings.Cut(text, "\n")
@@ -173,12 +173,12 @@ func (n Names) differ(last any) string {
 	return there
 }
 
-// A namesCheck compares what proxies say.
+// A namesCheck compares the names of locks between proxies.
 type namesCheck struct {
 	warned atomic.Int64 // when the log had last that another proxy takes other names for locks; 0 is never
 }
 
-// compare tells every master what names are locks here, and hears what was told last.
+// compare tells every master the names of locks here, and hears the names told last.
 func (c *namesCheck) compare(e *Engine) {
 	command := []any{"SET", namesKey, e.cfg.Names.String(), "PX", namesLast.Milliseconds(), "GET"}
 	e.databases.each(func(l *lane) {

@@ -51,8 +51,8 @@ const BellPrefix = "lockproxy:released:"
 
 // A Publication says which publication a message is a copy of.
 type Publication struct {
-	Publisher string // one run of one lockproxy
-	Order     uint64 // later publications of one publisher have greater ones
+	Publisher string // a run of a lockproxy
+	Order     uint64 // later publications of a publisher have a greater Order
 }
 
 // labels are handed out by one engine.

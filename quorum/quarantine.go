@@ -20,8 +20,8 @@ type quarantine struct {
 	said         map[int]vouch.Report // the other masters' answers, by slot
 }
 
-// A recovery sees the quarantines of a lane's master through: it asks the other masters for how long locks may live that this one has
-// forgotten, waits so long, and has the master's grants count again.
+// A recovery sees the quarantines of a lane's master through. The recovery asks the other masters for how long locks may live that
+// this master has forgotten, waits so long, and has the master's grants count again.
 type recovery struct {
 	target
 	examiner
@@ -149,7 +149,7 @@ func (r *recovery) seeThrough(now instant) {
 	}
 }
 
-// survey asks another master for its horizon, and tells it the epochs.
+// survey asks another master for its horizon, and tells the master the epochs.
 func (r *recovery) survey(q *quarantine, other *lane) {
 	args := luaSurvey.whole([]string{rosterKey, horizonKey, quarantineKey}, r.epochs.roster.args()...)
 	other.ask(args, func(reply any) {
@@ -223,7 +223,7 @@ func (t *tender) look() {
 	t.opened = slices.DeleteFunc(t.opened, e.databases.closeHealed)
 }
 
-// hasNews says that a master has come into quarantine, or into another one, since the last call.
+// hasNews says that a master has come into quarantine, or into another quarantine, since the last call.
 func (t *tender) hasNews(first laneSet) (news bool) {
 	t.seen = slices.Grow(t.seen, len(first))[:len(first)]
 	for i, l := range first {

@@ -22,7 +22,7 @@ type laneQueue struct {
 	requests  []request
 	pushed    int  // how many requests were ever queued, each counted once
 	repeated  int  // how many requests at the head were sent before, in vain; see pushAgain
-	again     int  // these, and those of them that are in a batch
+	again     int  // how many requests are sent again, in the queue or in a batch
 	enough    int  // how many requests wake an idle loop
 	follows   bool // the loop would write a batch behind the batches under way
 	gathering bool // requests are pushed together; see together
@@ -100,9 +100,8 @@ func (q *laneQueue) lateness() failure {
 	return q.late(q.engine.waited(), q.engine.lateCause)
 }
 
-// pushAgain queues a request of the batch that is being handed out before all others, but after those that pushAgain has queued
-// already. These requests had their place in the queue, so queue_max is no matter. Without a connection pushAgain
-// returns the cause.
+// pushAgain queues a request of the batch that is being handed out before all others, but after earlier requests of pushAgain. These
+// requests were in the queue before, so queue_max does not apply. Without a connection pushAgain returns the cause.
 func (q *laneQueue) pushAgain(r request) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,7 +153,7 @@ func (q *laneQueue) resume() {
 }
 
 // together has all requests that f pushes go in one batch: to a master far away, each batch takes long, and clients' requests wait
-// for it.
+// for the batch.
 func (q *laneQueue) together(f func()) {
 	q.mu.Lock()
 	q.gathering = true
@@ -191,7 +190,7 @@ func (q *laneQueue) awaitNext() bool {
 	return len(q.requests) > 0 || len(q.undos) > 0
 }
 
-// collect moves what waits to an empty batch, which runs from now on unless it stays empty.
+// collect moves waiting requests to an empty batch, which runs from now on unless the batch stays empty.
 func (q *laneQueue) collect(b *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -251,7 +250,7 @@ func (q *laneQueue) rests() {
 }
 
 // goesOn notes that a batch has been handed out while others are under way: the next answer is due from now on. A batch that has
-// waited behind a stalled one is not late for that; nor does a batch that is written behind it make a stalled one less late.
+// waited behind a stalled batch is not late for the wait; nor does a batch behind a stalled batch make the stalled batch less late.
 func (q *laneQueue) goesOn() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -259,8 +258,8 @@ func (q *laneQueue) goesOn() {
 	q.batchSince, q.clockRetry, q.handing = q.engine.waited(), "", false
 }
 
-// over notes that a batch is over, and returns how many of all requests that were ever queued are. While one is to be sent again,
-// nothing is told of those behind it.
+// over notes that a batch is over, and returns how many of all requests ever queued have been in a finished batch. While a request is
+// to be sent again, over returns 0.
 func (q *laneQueue) over(b *batch) (done int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -307,7 +306,7 @@ func (q *laneQueue) endSilence(now answerTime) {
 	}
 }
 
-// close refuses all requests from now on, and takes out what waits.
+// close refuses all requests from now on, and takes out the waiting requests.
 func (q *laneQueue) close() ([]request, []*undo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -316,7 +315,7 @@ func (q *laneQueue) close() ([]request, []*undo) {
 	return requests, undos
 }
 
-// connection says whether there is a connection and, if there was one or a try, why there is none now.
+// connection says whether there is a connection and, if there was a connection or a try, why there is none now.
 func (q *laneQueue) connection() (up bool, down string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -77,7 +77,7 @@ type WriteRequest struct {
 	Value    string
 	TTL      time.Duration
 	IfExists bool // SET … XX: only if a quorum holds the key, whatever its value
-	KeepTTL  bool // keep the remaining TTL of an existing key; TTL is for one that does not exist
+	KeepTTL  bool // keep the remaining TTL of an existing key; TTL is for a missing key
 	WantOld  bool // SET … GET: ErrWrongType if the key is no string
 }
 
@@ -92,7 +92,7 @@ type Written struct {
 // Released is the outcome of a compare-and-delete.
 type Released struct {
 	Err    error // *NoQuorum, ErrWrongType, ErrClosed
-	Held   bool  // the token held the lock; it no longer does
+	Held   bool  // the token held the lock, and holds it no longer
 	Absent bool  // if not Held: the key was absent on a quorum
 }
 
@@ -109,7 +109,7 @@ type ExtendRequest struct {
 // Extended is the outcome of a compare-and-expire.
 type Extended struct {
 	Err    error     // *NoQuorum, ErrWrongType, ErrTooLong, ErrLate, ErrClosed
-	Held   bool      // a quorum extended it, and validity is left, or the client gives it up by so short a TTL
+	Held   bool      // a quorum extended the lock, and validity is left, or the client gives the lock up by so short a TTL
 	Absent bool      // if not Held: the key was absent on a quorum
 	Until  time.Time // when the promised validity ends (monotonic), as known when it was decided; zero if none is promised
 	Lock   *Lock     // the promise, to be asked when the reply is written, nil if there is none; abandoning it does nothing
@@ -120,7 +120,7 @@ type View struct {
 	Err    error // *NoQuorum, ErrClosed; ErrWrongType from Get only
 	Exists bool
 	Type   string        // "string", "hash", …; "none" if not Exists
-	Value  string        // of a string; "" if it is long and nobody asked for it
+	Value  string        // of a string; "" if the value is long and was not asked for
 	Length int           // of a string in bytes, of anything else in entries (not from Get)
 	TTL    time.Duration // how long a quorum will still hold the key, as the client that set it would count (Read only)
 	// TTLMost is the longest TTL that a master has told. TTL may come from a master that has missed an extension, but in every quorum
@@ -128,7 +128,7 @@ type View struct {
 	TTLMost time.Duration
 	seen    rules.Opinion // as masters told it
 	head    string        // the first bytes of a long value, if they were asked for
-	told    []sighting    // what it is made of, for its Mark
+	told    []sighting    // the sightings behind the view, for its Mark
 }
 
 // ExpireCondition says when EXPIRE applies, as the options NX, XX, GT and LT of Redis 7.

@@ -17,7 +17,7 @@ import (
 // another master on its behalf, has told. A grant that a master gave in an earlier epoch is void.
 type roster []atomic.Int64
 
-// learn raises the epochs to those in a roster's text.
+// learn raises the epochs to the epochs in a roster's text.
 func (r roster) learn(text string) {
 	for i, epoch := range parseRoster(text) {
 		if i < len(r) {
@@ -101,9 +101,9 @@ type epochs struct {
 	examiner
 	slot   int         // of the master
 	roster roster      // of the database, in common to its lanes
-	peers  laneSet     // the lanes of the database, this one among them
+	peers  laneSet     // the lanes of the database, this lane included
 	behind atomic.Bool // the master is to be told the epochs
-	shown  string      // the master's own roster, as it was read last; of the lane's loop
+	shown  string      // the master's own roster, as last read; of the lane's loop
 }
 
 // latest is the roster's epoch of the lane's own master.
@@ -121,13 +121,13 @@ func (e *epochs) tellOthers(told map[int]vouch.Report) {
 	}
 }
 
-// tell tells the master the epochs of all masters. Until the master has all epochs it is told again, with each heartbeat.
+// tell tells the master the epochs of all masters. Until the master has all epochs, tell is repeated with each heartbeat.
 func (e *epochs) tell() {
 	e.ask(luaTell.whole([]string{rosterKey}, e.roster.args()...), e.wasTold)
 }
 
 func (e *epochs) wasTold(any) {
-	e.behind.Store(false)        // before the epochs are compared: a later one may come meanwhile
+	e.behind.Store(false)        // before the epochs are compared: a later epoch may come meanwhile
 	if !e.roster.isIn(e.shown) { // the marks were read behind the command that told
 		e.behind.Store(true)
 	}
@@ -149,7 +149,7 @@ func (e *epochs) heardOthers() bool {
 	return n >= rules.Quorum(len(e.roster))-1
 }
 
-// luaMerge raises the epochs in the roster KEYS[1] to those in ARGV.
+// luaMerge raises the epochs in the roster KEYS[1] to the epochs in ARGV.
 const luaMerge = `
 local was, n = redis.call('GET', KEYS[1]) or '', 0
 local merged = {}

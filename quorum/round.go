@@ -10,30 +10,30 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// A round is one command sent to all masters, and their votes. It ends once: when its votes decide it, or at its
-// deadline, which turns every vote still pending into a failed one.
+// A round is one command sent to all masters, and their votes. A round ends once: when its votes decide the round, or at its
+// deadline, when every pending vote turns into a failed vote.
 type round struct {
 	engine    *Engine
 	operation operation
 	start     instant       // T1: read before the first byte is queued (rule 1)
 	deadline  answerTime    // InstanceTimeout after start
-	releases  *signature    // what the round gives back, if it does; see ledger.owe
-	keeps     time.Duration // how long masters keep what the round may set; see horizon.go
+	releases  *signature    // the lock that the round gives back, if any; see ledger.owe
+	keeps     time.Duration // how long masters keep the keys that the round may set; see horizon.go
 	lasting   bool          // somebody relies on its grants, though the round keeps nothing itself; see cast
 	blind     bool          // the round takes a lock from any holder; see release.go
-	dates     bool          // what it sets expires at an instant of the master's clock, which must be known well
+	dates     bool          // its keys expire at an instant of the master's clock, which must be known well
 	program   *lua          // the script that the round runs by SHA-1; nil if none
 	keys      int           // how many keys the round is about, as package admission counts; see weighed
-	notices   []*Notice     // of its keys, where it may change them
-	place     atomic.Int64  // among all rounds: the same in all lanes for those on one key
+	notices   []*Notice     // of its keys, where the round may change keys
+	place     atomic.Int64  // among all rounds: rounds on one key have the same order in all lanes
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master
-	few      [5]entry   // where entries are if they are no more than that: one allocation for a round
+	few      [5]entry   // the room of up to five entries: one allocation for a round
 	tally    rules.Tally
 	decision rules.Decision // the round is over if not Undecided
-	revoked  bool           // what has not been sent must not be sent, and what was set is to be removed
-	fills    bool           // masters that have nothing of what was extended are filled; see fill.go
+	revoked  bool           // unsent commands must not be sent, and changes are to be undone
+	fills    bool           // masters that have nothing of the extended lock are filled; see fill.go
 }
 
 // An operation has the command of its round, the meaning of the masters' answers, and the consequences. An operation is a struct in which
@@ -57,9 +57,9 @@ type operation interface {
 
 	// reads says that the operation changes no key. Default: the operation may change its keys.
 	reads() bool
-	// compose sets an entry's Args, if they differ from master to master: because they name an instant of the master's clock, of
-	// which now is what it shows at most, in ms. It is called with the round's mu held when the entry is about to be written. Default:
-	// the args that begin got.
+	// compose sets an entry's Args, if they differ from master to master: because they name an instant of the master's clock. The
+	// clock shows at most now, in ms. compose is called with the round's mu held when the entry is about to be written. Default: the
+	// args of begin.
 	compose(en *entry, now int64)
 	// voided is told that a master's answer, which was read before, counts no longer. voided is called with the round's mu held.
 	// Default: nothing was noted of the answer.
@@ -103,7 +103,7 @@ func (r *round) lacking(*entry) []*gap                      { return nil }
 func (r *round) appendUndos(to []*undo, _ *entry) []*undo   { return to }
 func (r *round) base() *round                               { return r }
 
-// begin makes a round of args, or of what compose makes, and hands it to the lanes of its database.
+// begin makes a round of args, or of the args from compose, and hands the round to the lanes of its database.
 func begin(e *Engine, o operation, key Key, args []any) {
 	beginAll(e, o, key.DB, []string{key.Name}, args)
 }
@@ -150,7 +150,7 @@ func beginAll(e *Engine, o operation, db int, names []string, args []any) {
 	}
 }
 
-// turnedAway takes why lanes did not take their entries, if so; all at once, so that an error names them all.
+// turnedAway takes the causes for which lanes turned entries away; all at once, so that an error names them all.
 func (r *round) turnedAway(causes []failure) {
 	r.cast(r.engine.now(), func() {
 		for i, why := range causes {
@@ -161,8 +161,8 @@ func (r *round) turnedAway(causes []failure) {
 	})
 }
 
-// vote takes what read makes of an entry. After the end of the round, the vote changes the decision no more: a pending vote is still
-// recorded, and the operation's settled is called.
+// vote casts the ballot that read makes of an entry. After the end of the round, the vote changes the decision no more: a pending
+// vote is still recorded, and the operation's settled is called.
 func (r *round) vote(en *entry, now instant, read func()) {
 	if over := r.cast(now, read); over && en.fate != dropped {
 		r.operation.settled(en)
@@ -183,7 +183,7 @@ func (r *round) expire() {
 	})
 }
 
-// cast has votes recorded, and ends the round if they decide it. It returns true if the round was over before.
+// cast has votes recorded, and ends the round if they decide the round. cast returns true if the round was over before.
 func (r *round) cast(now instant, record func()) (over bool) {
 	r.mu.Lock()
 	over = r.decision != rules.Undecided
@@ -234,7 +234,7 @@ func (r *round) wrongType() bool {
 	return r.number(rules.Refused, func(en *entry) bool { return en.Err != nil && isWrongType(en.Err.Error()) }) >= rules.Quorum(len(r.entries))
 }
 
-// number returns of how many masters with this vote it is so.
+// number counts the entries with this vote for which is returns true.
 func (r *round) number(v rules.Vote, is func(*entry) bool) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,11 +18,11 @@ type watch struct {
 	clock  vouch.Clock
 	from   instant       // when our clock was put right: answers to earlier questions do not count
 	first  instant       // when the first question was sent that was answered
-	steady instant       // when the latest question was sent whose answer showed no jump
+	steady instant       // when the latest question without a jump in its answer was sent
 	hidden time.Duration // how far the clock may have stepped by then without being noticed
 	jumped bool          // the clock has jumped, and the monitor has not explained the jump yet
 	jump   time.Duration // by how much, in all
-	ahead  time.Duration // what it jumped forwards, whether or not it came back
+	ahead  time.Duration // how far the clock jumped forwards, whether or not it came back
 
 	confirmations int    // how many jumps forwards were confirmed: after each, the master may have forgotten locks
 	confirmation  string // the latest of these jumps, in words
@@ -31,8 +31,8 @@ type watch struct {
 // askedAsleep is observe's reason for ignoring an answer; the clock itself is not in doubt.
 const askedAsleep = "was asked while this process stood still"
 
-// observe takes what the clock showed first and last between sent and received, and returns why the clock is not to be trusted,
-// or "".
+// observe takes the first and last time that the clock showed between sent and received, and returns why the clock is not to be
+// trusted, or "".
 func (w *watch) observe(sent, received instant, first, last time.Duration) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,7 +167,7 @@ func (w *watch) jumpSince(t instant, d time.Duration) *vouch.Span {
 	return &by
 }
 
-// ignore says that our clock is about to be put right: until then no answer can be compared with it.
+// ignore says that our clock is about to be put right: until then no answer can be compared with our clock.
 func (w *watch) ignore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +191,7 @@ func (w *watch) clear(t instant, by, put time.Duration, now instant) (ahead time
 	return ahead
 }
 
-// confirm explains a jump as the master's own clock's. It returns how far the clock jumped in all, and how far forwards.
+// confirm explains a jump as the master's own clock's. confirm returns how far the clock jumped in all, and how far forwards.
 func (w *watch) confirm() (by, ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -78,7 +78,7 @@ func (w *witness) look(info *masters.Info, canary string) {
 	}
 }
 
-// write has the witness written, if it is owed.
+// write has the witness written, if the witness is owed.
 func (w *witness) write(l examiner) {
 	if !w.owed.Swap(false) {
 		return

@@ -12,26 +12,26 @@ import (
 // A Queue is a fair lock's queue of waiting clients: KEYS[2] is a list of their fields in the hash KEYS[1], in the order of their
 // turns, and KEYS[3] a sorted set of the fields by when their places time out.
 type Queue struct {
-	Wake string // is followed by a client's field in the name of the channel on which it is told that its turn has come
+	Wake string // the prefix of the channel on which a client hears of its turn; the client's field follows
 }
 
-// A standing is where one client stands, summed over the queues of all masters.
+// A standing is the standing of one client, summed over the queues of all masters.
 type standing struct {
 	who    string
-	holds  int // on how many masters it has the lock
-	firsts int // on how many it is first, or has the lock
-	places int // on how many it has a place, or the lock
-	before int // how many others are before it
+	holds  int // on how many masters the client has the lock
+	firsts int // on how many masters the client is first, or has the lock
+	places int // on how many masters the client has a place, or the lock
+	before int // how many others are before the client
 }
 
-// FirstOf chooses who is to be first, given the replies to luaQueue: nobody, if a quorum say that one client has the lock, or no
-// client waits anywhere. A client that is first on most masters goes before others, then one with most places: a client with few
-// may have given up. everywhere says that each master on which somebody waits has that client first already. A quorum of them would
-// not do: some may be in quarantine, and their grants do not count.
+// FirstOf chooses the client that is to be first, given the replies to luaQueue: nobody, if a quorum say that one client has the
+// lock, or no client waits anywhere. A client that is first on most masters goes before others, then a client with most places: a
+// client with few places may have given up. everywhere says that each master on which somebody waits has that client first already. A
+// quorum of these masters is not enough: some may be in quarantine, and their grants do not count.
 //
-// Where no such client has a quorum of places, the caller is to be first if it has, with the masters that granted it the lock, where
-// it could take no place. Else one that has left would keep the lock from all, for as long as its place lasts, where the one master
-// that has missed that makes the quorum with others that are empty.
+// Where no such client has a quorum of places, the caller is to be first if the caller has a quorum of places and grants: a master
+// that granted the lock could give no place. Else a client that has left could keep the lock from all, for as long as its place
+// lasts, where a single master that missed the leaving makes the quorum with masters whose queues are empty.
 func FirstOf(replies []any, caller string, grants int) (who string, everywhere bool) {
 	all, waiting := make(map[string]*standing), 0
 	for _, reply := range replies {
