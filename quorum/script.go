@@ -16,10 +16,11 @@ import (
 type Script struct {
 	vote.Source
 	wrapped *lua
-	noWrite bool // its first line declares the flag no-writes
+	noWrite bool // the text's first line declares the flag no-writes
 }
 
-// NewScript prepares a text, which must compile by itself (Engine.Compile): a wrapper must not be put around one that does not.
+// NewScript prepares a text. The text must compile by itself (Engine.Compile), because a text that does not compile could
+// break out of the wrapper.
 func NewScript(text string) *Script {
 	s := &Script{Source: vote.Source{SHA: shaOf(text), Text: text}}
 	if body := withoutShebang(text); body != text {
@@ -30,7 +31,7 @@ func NewScript(text string) *Script {
 	return s
 }
 
-// withoutShebang returns the text with its first line emptied, if that says what is to run it.
+// withoutShebang returns the text with its first line emptied, if the first line is a shebang.
 func withoutShebang(text string) string {
 	if !strings.HasPrefix(text, "#!") {
 		return text
@@ -44,10 +45,10 @@ func withoutShebang(text string) string {
 // Compiled is the outcome of a Compile.
 type Compiled struct {
 	Err     error  // *NoQuorum, ErrClosed
-	Refusal string // what is wrong, as the masters reply to SCRIPT LOAD; empty if a quorum takes the text
+	Refusal string // the masters' error, as in reply to SCRIPT LOAD; empty if a quorum takes the text
 }
 
-// luaCompile ARGV[1]=text: nil, or what its compiler says.
+// luaCompile ARGV[1]=text: nil, or the error of the compiler.
 var luaCompile = newLua(`local _, refusal = loadstring(ARGV[1], '@user_script') return refusal`)
 
 type compileRound struct {
@@ -92,14 +93,14 @@ func (c *compileRound) ended(d rules.Decision) {
 	}
 }
 
-// A scriptKiller is a master that can end the script that it runs, without being free for anything else.
+// A scriptKiller is a master that can end its running script, although the script keeps the master busy.
 type scriptKiller interface {
 	KillScript(ctx context.Context) error
 }
 
-// killScripts is Engine.KillScripts, and waits for the masters.
+// killScripts is Engine.KillScripts. It waits for the masters.
 func killScripts(e *Engine) error {
-	ctx, cancel := context.WithTimeout(e.ctx, 2*e.cfg.MasterDeadAfter) // a master takes it only some seconds into a script
+	ctx, cancel := context.WithTimeout(e.ctx, 2*e.cfg.MasterDeadAfter) // a master takes SCRIPT KILL only some seconds into a script
 	defer cancel()
 	errs := make([]error, len(e.masters))
 	var all sync.WaitGroup
@@ -115,7 +116,7 @@ func killScripts(e *Engine) error {
 	return mergeKills(e.masters, errs)
 }
 
-// mergeKills returns the answer that matters most: that a script was ended, else that one cannot be, else that there is none.
+// mergeKills returns the most important answer: a script was ended, else a script cannot be ended, else no script runs.
 func mergeKills(ms []*master, errs []error) error {
 	failure := &NoQuorum{Masters: len(errs)}
 	var answer error

@@ -8,7 +8,7 @@ import (
 	"lockproxy/quorum/vote"
 )
 
-// What follows when the votes on a script are decided: which answer the client gets, or whether the script is run again.
+// This file has the steps after the votes on a script are decided: the answer to the client, or another run of the script.
 
 func (r *scriptRound) ended(d rules.Decision) {
 	r.mu.Lock()
@@ -26,7 +26,8 @@ func (r *scriptRound) ended(d rules.Decision) {
 	}
 }
 
-// won answers what a quorum agrees on. If that took or extended something, it is a promise, and undone if no validity is left.
+// won answers with the reply on which a quorum agrees. If the script took or extended a lock, the reply is a promise: without
+// remaining validity, the lock is undone.
 func (r *scriptRound) won() {
 	e, rule, ttlMin := r.engine, &r.req.Rule, rules.TTLMin(r.engine.cfg.DriftFactor)
 	r.mu.Lock()
@@ -58,7 +59,7 @@ func (r *scriptRound) won() {
 	r.putBack(rules.Won, func() { r.done(ran) })
 }
 
-// lost answers what those that refused reply, or runs the script again.
+// lost answers with the reply of the masters that refused, or runs the script again.
 func (r *scriptRound) lost() {
 	rule := &r.req.Rule
 	r.mu.Lock()
@@ -105,7 +106,7 @@ func (r *scriptRound) again() {
 	})
 }
 
-// refuse answers that the lock, or what else was asked for, is not to be had.
+// refuse answers with the masters' refusal.
 func (r *scriptRound) refuse(reply vote.Value) {
 	if r.req.Rule.Merge == vote.Taking {
 		r.engine.stats.refused.Add(1)
@@ -113,14 +114,14 @@ func (r *scriptRound) refuse(reply vote.Value) {
 	r.done(Ran{Reply: reply})
 }
 
-// countWon counts what a quorum granted, with the TTL that is promised, if any.
+// countWon counts a script that a quorum granted. ttl is the promised TTL, 0 if none.
 func (r *scriptRound) countWon(reply vote.Value, ttl time.Duration) {
 	s := &r.engine.stats
 	switch r.req.Rule.Merge {
 	case vote.Taking:
 		s.acquired.Add(1)
 	case vote.Extending:
-		if ttl > 0 { // else it only asked, or each of several locks was refused
+		if ttl > 0 { // otherwise the script only asked, or each of several locks was refused
 			s.extended.Add(1)
 		}
 	case vote.Releasing:
@@ -136,7 +137,7 @@ func (r *scriptRound) countNoQuorum() {
 	}
 }
 
-// appendKeys names the keys that live for a time which the script has set, on the first master that granted.
+// appendKeys appends the keys to which the script has given a TTL, on the first master that granted.
 func (r *scriptRound) appendKeys(to []Key) []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,10 +155,10 @@ func (r *scriptRound) appendKeys(to []Key) []Key {
 	return to
 }
 
-// failure returns why the script has no quorum. Of several locks, masters that answered may have no vote on one.
+// failure returns why the script has no quorum. A master that answered for several locks may have no vote on some of them.
 func (r *scriptRound) failure() error {
 	err := r.round.failure()
-	short, is := err.(*NoQuorum) //nolint:errorlint // it is not wrapped
+	short, is := err.(*NoQuorum) //nolint:errorlint // the error is not wrapped
 	if !is {
 		return err
 	}
