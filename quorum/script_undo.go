@@ -19,11 +19,11 @@ local function valueOf(key)
 end`
 
 // luaRestoreAll KEYS=the keys that a script created or changed, and for each key four in ARGV: the value that the script left
-// (see effect), the expiry that the script left, the former value by DUMP, and the former expiry. A key with the value and the
+// (see vote.Effect), the expiry that the script left, the former value by DUMP, and the former expiry. A key with the value and the
 // expiry that the script left becomes as before. The reply is 1 if there was such a key, or the error if a key could not be
 // written, as on a master that does not write now.
 //
-// A former expiry of 'release' means that this is a late release of the keys: a key that several clients hold by now stays.
+// A former expiry of 'release' means a late release of the keys: a key that several clients hold by now stays.
 //
 // Three more in ARGV, if any, name a hash that several clients hold at once, the caller's field in the hash, and the value
 // that the script left in the field. Other clients may have changed the hash since. The script also made a key for the
@@ -190,7 +190,7 @@ func (r *scriptRound) settled(en *entry) {
 // holds the lock once more. The lock also stays if several clients hold the lock there, as readers do: on the master that
 // deleted the key, the other holds were over, and only other keys tell of the end of holds.
 
-// eachExpiry calls f for each key that a master has set to expire for a script that it granted.
+// eachExpiry calls f for each key to which a granted script gave an expiry on a master.
 func (r *scriptRound) eachExpiry(a *vote.Answer, f func(sig signature, at int64)) {
 	if a == nil || a.Vote != rules.Granted {
 		return
