@@ -51,7 +51,7 @@ func (e *Engine) Fence(key Key, done func(FenceView)) {
 	(&askRound{done: func(a Asked) { done(a.fence()) }}).ask(e, key, luaNewestFence.whole([]string{recordPrefix + key.Name}))
 }
 
-// GetAll is Get for several keys: the values that a quorum agrees on. A key that is no string is told as absent.
+// GetAll is Get for several keys: the agreed values of a quorum. A key that is no string is told as absent.
 func (e *Engine) GetAll(req GetAllRequest, done func([]View, error)) {
 	g := &gathering{engine: e, req: req, views: make(map[string]View, len(req.Names)), sizes: make(map[string]int), done: done}
 	g.measure(req.Names)
@@ -80,8 +80,8 @@ func (e *Engine) Views(key Key, done func(Viewed)) {
 	(&viewsRound{key: key, done: done}).ask(e)
 }
 
-// Locks tells which locks a quorum holds, through whatever proxy clients took the locks. A lock that is held from the beginning to
-// the end of the search is found.
+// Locks returns the locks that a quorum holds, through any proxy. A lock that is held from the beginning to the end of the search is
+// found.
 func (e *Engine) Locks(req LocksRequest, done func(FoundLocks)) {
 	newSearch(e, req, done).next()
 }
@@ -192,8 +192,8 @@ func (e *Engine) Publish(channel, message string, done func(Published)) {
 	(&pollRound{done: func(p Polled) { done(p.published()) }}).ask(e, Key{Name: channel}, []any{"PUBLISH", channel, seal(e.labels.next(), 0, message)})
 }
 
-// Admission holds clients back that ask for more than can be answered in time. A caller that may ask for much asks Admission before each
-// call of an Engine's method; the Engine itself counts, and refuses nobody.
+// Admission holds clients back whose requests cannot be answered in time. A caller with many calls asks Admission before each call of
+// an Engine's method; the Engine itself counts, and refuses nobody.
 func (e *Engine) Admission() *admission.Control { return e.load }
 
 // Database returns the status of a database. The first call for an unused database has its masters connected to.

@@ -63,7 +63,7 @@ func (a *assessor) inquire(k *connection) error {
 	return nil
 }
 
-// markTries bounds how often proxies may be faster than this one in marking a master.
+// markTries bounds how often other proxies may be faster in marking a master.
 const markTries = 5
 
 // assess finds out whether the master may have forgotten locks, and quarantines the master if so. last is the connection before, if

@@ -12,7 +12,7 @@ type instant = time.Duration
 
 // An engineClock is the clock of one engine. It has three readings:
 //
-//	now      the monotonic clock, and the time for which this process is known to have stood still without that clock noticing
+//	now      the monotonic clock, and the time for which this process is known to have stood still unnoticed by that clock
 //	catchUp  the same, after a look whether this machine has slept since: before a lock is promised
 //	waited   now, less the time in which this process could not run: how long masters have had to answer.
 //	         Validity is never measured by it

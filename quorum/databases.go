@@ -72,7 +72,7 @@ func (d *databases) closeHealed(db int) bool {
 		return false
 	}
 	one.open.Store(nil)
-	if one.used.Load() { // whoever sets that afterwards finds no lanes, and makes new ones
+	if one.used.Load() { // a client that sets used afterwards finds no lanes, and makes new lanes
 		one.open.Store(set)
 		return true
 	}

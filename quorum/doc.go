@@ -15,19 +15,19 @@
 //
 // The files, in reading order:
 //
-//	api.go, requests.go, config.go,  what callers see; what an Engine is made of
+//	api.go, requests.go, config.go,  the view of callers; the parts of an Engine
 //	engine.go
 //	package rules                    the rules, pure
 //	round.go, entry.go, failure.go   how a command travels to N masters, and its answers come back as votes
-//	lane.go, batch.go, linger.go,    a lane: its loop, and its batches; what waits; its connections
+//	lane.go, batch.go, linger.go,    a lane: its loop, and its batches; its queue; its connections
 //	flight.go, queue.go,
 //	connection.go, master.go,
 //	databases.go, sweeper.go
-//	clock.go, suspend_*.go           what time it is for the engine, and how long masters have had to answer
+//	clock.go, suspend_*.go           the engine's time, and how long masters have had to answer
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	ledger.go, release_late.go
-//	release.go, extend.go, fill.go   giving it back, or taking it away; making it last; giving it to masters that lack it
-//	ask.go, read.go, views.go,       what a quorum agrees on; of many keys, or long values, piece by piece
+//	release.go, extend.go, fill.go   giving a lock back, or taking it away; extending it; giving it to masters without it
+//	ask.go, read.go, views.go,       the agreed view of a quorum; of many keys, or long values, piece by piece
 //	pieces.go, get_all.go, locks.go
 //	write.go                         SET, whoever holds the lock
 //	exec.go, edit.go, edit_undo.go,  compare and do: EXEC, GETSET and their like

@@ -141,7 +141,7 @@ func (t *tasks) spawn(f func()) bool {
 	return true
 }
 
-// refuse lets nothing new begin. It returns false if that has been called before.
+// refuse lets nothing new begin. refuse returns false if it was called before.
 func (t *tasks) refuse() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

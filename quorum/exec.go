@@ -16,7 +16,7 @@ type ExecRequest struct {
 	DB      int
 	Keys    []string // at least one, all different
 	Watched []Mark   // marks that the first so many keys must still have
-	Brief   []bool   // nil, or by key: Plan does not need its value, and does not change it if it is there
+	Brief   []bool   // nil, or by key: Plan neither needs the value nor changes an existing key
 	Shown   []Mark   // marks with which Plan compares keys
 	Plan    Plan
 }
@@ -99,7 +99,7 @@ func (m Mark) Same(now View) bool {
 	return m.content == other.content
 }
 
-// last returns when the last of the masters that have told is to drop the key, by our clock; nothing if none of them drops it.
+// last returns when the last master that has told of the key is to drop it, by our clock; nothing if no master drops the key.
 func (m Mark) last() (last vouch.Span) {
 	for _, s := range m.told {
 		last.Lo, last.Hi = max(last.Lo, s.drops.Lo), max(last.Hi, s.drops.Hi)

@@ -67,7 +67,7 @@ type Cause struct {
 	Text string
 }
 
-// Error is the text that clients see. Its first word is one that no client library retries on.
+// Error is the text for clients. Its first word makes no client library retry.
 func (e *NoQuorum) Error() string {
 	text := fmt.Sprintf("NOQUORUM %d of %d masters answered, %d needed", e.Answered, e.Masters, rules.Quorum(e.Masters))
 	if e.Answered >= rules.Quorum(e.Masters) {
@@ -92,11 +92,11 @@ func listed(causes []Cause) (text string) {
 	return text
 }
 
-// A Disagreement says that the masters answered, and no quorum of them alike.
+// A Disagreement says that the masters answered, but no quorum gave the same answer.
 type Disagreement struct {
 	SHA     string
 	Masters int
-	Answers []Cause // by master, in the order of the configuration; also what failed
+	Answers []Cause // by master, in the order of the configuration; also failures
 }
 
 // Error is the text that clients see.

@@ -1,7 +1,7 @@
 package quorum
 
 import (
-	"crypto/sha1" //nolint:gosec // what Redis can compute, to tell values apart that expire in one millisecond
+	"crypto/sha1" //nolint:gosec // Redis can compute SHA-1, which tells values apart that expire in one millisecond
 	"strings"
 	"sync"
 
@@ -16,10 +16,10 @@ type history struct {
 	keys    *simplelru.LRU[Key, versions]
 }
 
-// versions are the versions of one key that are known: by master, the latest first.
+// versions are the known versions of one key: by master, the latest first.
 type versions [][historyVersions]version
 
-// A version is the value that one master has, told apart from others by its digest and the millisecond in which it expires.
+// A version is a master's value, told apart from others by its digest and the millisecond of its expiry.
 type version struct {
 	digest [sha1.Size]byte
 	ends   int64  // when the value expires, ms of the master's clock; 0 if there is no version

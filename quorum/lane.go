@@ -8,7 +8,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A lane is the one ordered connection to one master and database. So all commands on one resource go through one lane
+// A lane is the only connection to a database of a master, and keeps its order. So all commands on one resource go through one lane
 // (rule 2), in the order in which they were pushed.
 //
 // A lane gathers the requests that wait, writes them in one batch, reads the replies, and gathers again, after a moment for the
@@ -48,7 +48,7 @@ type request interface {
 	command() *masters.Call
 	// keeps is for how long masters keep the key that the request may set, if a client relies on the key: the horizon lasts as long.
 	keeps() time.Duration
-	// take is asked just before the request is written; false drops it.
+	// take is asked just before the request is written; false drops the request.
 	take(now answerTime) bool
 	// reply is told that the answer is in command.
 	reply(now instant)

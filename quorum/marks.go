@@ -14,9 +14,9 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Keys of ours on every master, in every database that carries locks. Clients cannot touch them.
+// Our own keys on every master, in every database with locks. Clients cannot touch these keys.
 const (
-	canaryKey     = "lockproxy:canary"     // a vouch.Canary: as long as it is unchanged, nothing was forgotten
+	canaryKey     = "lockproxy:canary"     // a vouch.Canary: as long as the canary is unchanged, nothing was forgotten
 	quarantineKey = "lockproxy:quarantine" // there while the master's grants do not count: the beginning, and the reason
 	horizonKey    = "lockproxy:horizon"    // its remaining TTL is never less than that of any lock granted there
 	endKey        = horizonKey + ":end"    // when the horizon is to be over; see horizon.go
@@ -26,10 +26,10 @@ const (
 	witnessHash   = "lockproxy:witness:hash"
 	trialKey      = "lockproxy:trial" // set and deleted at once, to see whether keys can be written
 	namesKey      = "lockproxy:names" // in database 0: the names of locks, as the latest proxy told them; see monitor.go
-	recordPrefix  = fenceKey + ":"    // with a resource after it: its newest fence, and the fence's epoch
+	recordPrefix  = fenceKey + ":"    // a resource's name follows: the resource's newest fence, and the fence's epoch
 )
 
-// Reserved says that name is one of the keys that lockproxy keeps for itself.
+// Reserved says that name is a key of lockproxy's own.
 func Reserved(name string) bool {
 	if !strings.HasPrefix(name, "lockproxy:") {
 		return false
@@ -125,7 +125,7 @@ const luaMakeRoom = `
 redis.call('DEL', KEYS[1])
 `
 
-// Scripts on our own keys are sent as a whole: they are rare, and must not fail for a flushed script cache.
+// Scripts on our own keys are sent as a whole: the scripts are rare, and must not fail for a flushed script cache.
 var (
 	// luaMark KEYS[1]=canary KEYS[2]=quarantine KEYS[3]=roster ARGV[1]=the canary that was seen, '' for none ARGV[2]=the next
 	// canary ARGV[3]=the quarantine's text, '' for no quarantine: 1, or 0 if another proxy was faster. A master that is not

@@ -147,9 +147,9 @@ func (m *monitor) ask(of *master) {
 	})
 }
 
-// Proxies that serve the same clients must agree on the names of locks: a lock that one of the proxies sends to another server has
-// two holders. The engine does not know the names. It writes Config.Names into each master, in place of the names that any proxy has
-// written there last, and compares the two. It does so at random times, so that each proxy meets each other proxy at some time.
+// Proxies that serve the same clients must agree on the names of locks: a lock that a proxy sends to another server has two holders.
+// The engine does not know the names. The engine writes Config.Names into each master, in place of the names that any proxy has
+// written there last, and compares the two, at random times, so that each proxy meets each other proxy at some time.
 // Masters before Redis 6.2 refuse the command: there nothing is compared.
 
 const (

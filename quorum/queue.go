@@ -29,7 +29,7 @@ type laneQueue struct {
 	closed    bool
 
 	down           string      // why there is no connection, once the cause is known
-	current        *connection // the latest connection, so that silence can end it
+	current        *connection // the latest connection, for silence to end
 	batchSince     answerTime  // since when the master's next answer is due: the first batch was gathered, or the one before answered; or idle
 	handing        bool        // the first batch has been answered and is being handed out
 	clockRetry     string      // why the running batch's answer was too slow to tell the time by, if TIME was sent again
@@ -221,7 +221,7 @@ func (q *laneQueue) takeUndos() []*undo {
 	return undos
 }
 
-// runs notes that the master is asked something from now on, so that silence ends the connection.
+// runs notes that the master is asked from now on, so that silence ends the connection.
 func (q *laneQueue) runs() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

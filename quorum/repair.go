@@ -33,7 +33,7 @@ type repair struct {
 
 // A mending has the repairs of an Exec that has won.
 type mending struct {
-	of      *execRound // whose mu guards all below
+	of      *execRound // its mu guards all below
 	known   uint64     // history.now when the Exec had won
 	repairs []*repair
 	checked bool // a checkup is due, or was, or is not wanted

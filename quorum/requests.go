@@ -155,7 +155,7 @@ type Changed struct {
 	Applied bool  // the key was there, the condition held, and a quorum applied it
 }
 
-// A Lock stands for the keys that an acquire, or an Exec, has taken, or that an extension has made longer.
+// A Lock stands for the keys that an acquire or an Exec has taken, or an extension has made longer.
 type Lock struct {
 	engine *Engine
 	taken  takings

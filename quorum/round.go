@@ -262,8 +262,8 @@ func (r *round) who(v rules.Vote) iter.Seq[*entry] {
 // (rule 2). Each mutex is for a stripe of all keys.
 type keyOrder [256]sync.Mutex
 
-// hold calls push, which pushes a round on keys to its lanes, with the mutexes of the keys held. They are locked in ascending order, so
-// that two rounds cannot each wait for the other.
+// hold calls push, which pushes a round on keys to its lanes, with the mutexes of the keys held. The mutexes are locked in ascending
+// order, so that two rounds cannot each wait for the other.
 func (o *keyOrder) hold(names []string, push func()) {
 	var few [8]uint32
 	stripes := few[:0]

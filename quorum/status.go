@@ -121,7 +121,7 @@ type Stats struct {
 	Scripts         uint64 // run by vote
 	ScriptsDisputed uint64 // of these, how many ended without a quorum of like answers
 
-	OtherNames uint64 // times that a master told of a proxy to which other names are locks
+	OtherNames uint64 // times that a master told of a proxy with other names of locks
 
 	RoundsNow   int // under way; a round on several keys counts for each key
 	RoundsLimit int // how many are to be, at most; see package admission

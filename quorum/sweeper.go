@@ -93,7 +93,7 @@ func (s *sweeper) sweep(now answerTime) (time.Duration, bool) {
 	}
 }
 
-// pending counts what has not come due.
+// pending counts the expirers that have not come due.
 func (s *sweeper) pending() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ func Kept(ttl, grace time.Duration, factor float64) time.Duration {
 	return CeilMillis(ttl + Drift(ttl, factor) + grace)
 }
 
-// Shown is the inverse of Kept: what a client that asks for the remaining TTL is told, when a quorum will hold the key
+// Shown is the inverse of Kept: the remaining TTL that a client is told, when a quorum will hold the key
 // for so much longer. It is exact for a key just set that expires when that was asked for (see quorum.sighting), and at least 1 ms,
 // because the key is there.
 func Shown(remaining, grace time.Duration, factor float64) time.Duration {

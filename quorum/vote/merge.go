@@ -13,7 +13,7 @@ type Count struct {
 	Rule    Rule
 	Answers []*Answer
 
-	// The findings of decide. They are settled with the decision: a later answer changes none of them.
+	// The findings of decide, fixed with the decision: a later answer changes none of them.
 	agreed    class // the class that most granted answers are in
 	same      int   // how many of them
 	unclocked bool  // a quorum agrees only if clock readings are left out

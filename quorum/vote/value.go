@@ -32,7 +32,7 @@ func (v Value) Parts() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		for rest := v.items; rest != ""; {
 			var part Value
-			part, rest, _ = cutHead(rest) // ParseValue has seen that it is one
+			part, rest, _ = cutHead(rest) // ParseValue has checked the part
 			if !yield(part) {
 				return
 			}
