@@ -151,6 +151,7 @@ type exec struct {
 	deadline answerTime    // until when it begins anew after the changes of others; 0 before the first try
 	patient  answerTime    // until when it looks again while masters differ
 	pause    time.Duration // before it looks again, at most
+	beaten   int           // how often another's change came between
 	left     []bool        // by master: something of a try that failed may still be there
 }
 
@@ -219,10 +220,19 @@ func (x *exec) differ(err error) bool {
 	return true
 }
 
-// again begins anew after another's change came between, unless that has happened for too long.
+// again begins anew after another's change came between, unless that has happened for too long. The first time, it begins at once: the
+// other Exec has most often won. From then on it pauses for a random time: two proxies, each near to another master, may have beaten each
+// other, and would do so again in step.
 func (x *exec) again(err error) {
 	if x.engine.waited() >= x.deadline {
 		x.done(Executed{Err: err})
+		return
+	}
+	x.beaten++
+	//mutant: two Execs that were beaten by each other go on in step
+	if x.beaten > 1 {
+		x.pause = min(max(2*x.pause, 2*askPause), x.engine.cfg.InstanceTimeout)
+		x.engine.pause(min(x.pause, x.deadline.since(x.engine.waited())), x.try)
 		return
 	}
 	x.try()

@@ -42,6 +42,11 @@ var mutants = []mutant{
 		test:   "TestExecWithoutAQuorumIsPutBackOnEveryMasterThatComesBack",
 	},
 	{
+		name: "two Execs that were beaten by each other go on in step", rule: "compare and do",
+		change: becomes("x.beaten > 1<<40"),
+		test:   "TestClientsThatReplaceAValueAtOnce", in: ".",
+	},
+	{
 		name: "what an Exec did late stays", rule: "4 undo",
 		change: never,
 		test:   "TestWhatAnExecDoesLateIsPutBack", in: ".",
