@@ -134,7 +134,7 @@ type Stats struct {
 type stats struct {
 	attempts, acquired, refused, noQuorum, released, extended, undone, expired atomic.Uint64
 	scripts, disputed, otherNames                                              atomic.Uint64
-	rounds                                                                     durations
+	rounds                                                                     Histogram
 }
 
 // load returns the counts so far.
@@ -144,12 +144,12 @@ func (s *stats) load() Stats {
 		NoQuorum: s.noQuorum.Load(), Released: s.released.Load(), Extended: s.extended.Load(),
 		Undone: s.undone.Load(), Expired: s.expired.Load(),
 		Scripts: s.scripts.Load(), ScriptsDisputed: s.disputed.Load(), OtherNames: s.otherNames.Load(),
-		Rounds: s.rounds.load(),
+		Rounds: s.rounds.Load(),
 	}
 }
 
-// durationBuckets are enough for two seconds; see bucket.
-const durationBuckets = 17
+// durationBuckets are enough for more than an hour; see bucket.
+const durationBuckets = 34
 
 // Durations tells how long something took, as a histogram.
 type Durations struct {
@@ -158,11 +158,11 @@ type Durations struct {
 	Below [durationBuckets]uint64 // how many took less than DurationBound(i), and not less than the bound before
 }
 
-// DurationBound is the upper bound of a bucket of Durations: 64 µs, and twice as much for each further one. The last has
-// none, and holds whatever took longer.
-func DurationBound(bucket int) time.Duration { return 64 * time.Microsecond << bucket }
+// DurationBound is the upper bound of a bucket of Durations: 1 µs, and twice as much for each further bucket. The last bucket has no
+// bound.
+func DurationBound(bucket int) time.Duration { return time.Microsecond << bucket }
 
-// Quantile returns a bound below which the share q of all is. It is twice the true value at most, up to the last bound.
+// Quantile returns a bound below which the share q of all is. The bound is twice the true value at most, up to the last bound.
 func (d *Durations) Quantile(q float64) time.Duration {
 	n := uint64(0)
 	for i, below := range d.Below {
@@ -173,14 +173,16 @@ func (d *Durations) Quantile(q float64) time.Duration {
 	return 0
 }
 
-type durations struct {
+// A Histogram counts Durations. Several goroutines may use a Histogram at one time; none waits for another.
+type Histogram struct {
 	sum   atomic.Int64
 	below [durationBuckets]atomic.Uint64
 }
 
-func (d *durations) add(took time.Duration) {
-	d.sum.Add(int64(took))
-	d.below[bucket(took)].Add(1)
+// Add counts one duration. A duration below 0 counts as 0.
+func (h *Histogram) Add(took time.Duration) {
+	h.sum.Add(max(int64(took), 0))
+	h.below[bucket(took)].Add(1)
 }
 
 // bucket returns the bucket of Durations that holds took.
@@ -188,10 +190,11 @@ func bucket(took time.Duration) int {
 	return min(bits.Len64(uint64(max(took, 0)/DurationBound(0))), durationBuckets-1)
 }
 
-func (d *durations) load() Durations {
-	all := Durations{Sum: time.Duration(d.sum.Load())}
-	for i := range d.below {
-		all.Below[i] = d.below[i].Load()
+// Load returns the durations so far.
+func (h *Histogram) Load() Durations {
+	all := Durations{Sum: time.Duration(h.sum.Load())}
+	for i := range h.below {
+		all.Below[i] = h.below[i].Load()
 		all.Count += all.Below[i]
 	}
 	return all

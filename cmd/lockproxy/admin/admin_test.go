@@ -56,7 +56,7 @@ func (f *fake) masters() []quorum.MasterStatus {
 
 func (f *fake) Stats() quorum.Stats {
 	return quorum.Stats{Attempts: 10, Acquired: 1, Refused: 2, NoQuorum: 3, Released: 4, Extended: 5, Undone: 6, Expired: 11,
-		Scripts: 12, ScriptsDisputed: 13, InLine: 39, RoundsNow: 40, RoundsLimit: 41, OtherNames: 42, Rounds: quorum.Durations{Count: 9, Sum: 3 * time.Second, Below: [17]uint64{2, 3, 16: 4}}}
+		Scripts: 12, ScriptsDisputed: 13, InLine: 39, RoundsNow: 40, RoundsLimit: 41, OtherNames: 42, Rounds: quorum.Durations{Count: 9, Sum: 3 * time.Second, Below: [34]uint64{6: 2, 3, 33: 4}}}
 }
 
 type fakeFront struct{}

@@ -130,7 +130,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	stats, front := c.engine.Stats(), c.front.Stats()
 	locks(counter, &stats)
-	out <- rounds(&stats.Rounds)
+	out <- histogram(descRounds, &stats.Rounds, 6, 21)
 	gauge(descInLine, float64(stats.InLine))
 	gauge(descRoundsNow, float64(stats.RoundsNow))
 	gauge(descRoundsLimit, float64(stats.RoundsLimit))
@@ -173,15 +173,16 @@ func locks(counter func(*prometheus.Desc, uint64, ...string), s *quorum.Stats) {
 	counter(descNames, s.OtherNames)
 }
 
-// rounds is the histogram in Prometheus's form: each bucket includes all buckets before it, and the last bucket,
-// without a bound, is left out.
-func rounds(d *quorum.Durations) prometheus.Metric {
+// histogram returns durations in Prometheus's form: each bucket includes all buckets before it, and what took longer than the last bound
+// is only in the count. The buckets shown are those from low to high.
+func histogram(desc *prometheus.Desc, d *quorum.Durations, low, high int, labels ...string) prometheus.Metric {
 	buckets, n := map[float64]uint64{}, uint64(0)
-	for i, below := range d.Below[:len(d.Below)-1] {
-		n += below
-		buckets[quorum.DurationBound(i).Seconds()] = n
+	for i, below := range d.Below[:high+1] {
+		if n += below; i >= low {
+			buckets[quorum.DurationBound(i).Seconds()] = n
+		}
 	}
-	return prometheus.MustNewConstHistogram(descRounds, d.Count, d.Sum.Seconds(), buckets)
+	return prometheus.MustNewConstHistogram(desc, d.Count, d.Sum.Seconds(), buckets, labels...)
 }
 
 func one(b bool) float64 {
