@@ -198,7 +198,7 @@ func (r *round) cast(now instant, record func()) (over bool) {
 	d := r.decision
 	r.mu.Unlock()
 	if !over && d != rules.Undecided {
-		r.engine.stats.rounds.add(now - r.start)
+		r.engine.stats.rounds.Add(now - r.start)
 		if d == rules.Unanswered {
 			r.engine.load.Failed(r.keys)
 		} else {

@@ -60,7 +60,7 @@ type claim struct {
 // claimSlot does the work of claim, claimPieces and claimTogether, and of a subscription, which is no operation of the engine.
 func (c *call) claimSlot(cl claim) *slot {
 	s := c.session
-	sl := s.newReply()
+	sl := c.newReply()
 	sl.overlap, sl.key, sl.others, sl.answer = cl.overlap, c.key(cl.name), cl.others, cl.answer
 	sl.left, sl.weight, sl.size = cl.outcomes, max(cl.outcomes, 1+len(cl.others)), s.reader.parser.Size
 	sl.memory += cl.engaged * s.server.engagement

@@ -24,7 +24,7 @@ type infoSection struct {
 var infoSections = []infoSection{
 	{"Server", infoServer}, {"Clients", infoClients}, {"Memory", infoMemory}, {"Persistence", infoPersistence},
 	{"Stats", infoStats}, {"Replication", infoReplication}, {"CPU", infoCPU}, {"Modules", infoNothing},
-	{"Errorstats", infoErrors}, {"Cluster", infoCluster}, {"Keyspace", infoNothing}, {"Lockproxy", infoLockproxy},
+	{"Commandstats", infoCommands}, {"Errorstats", infoErrors}, {"Latencystats", infoLatencies}, {"Cluster", infoCluster}, {"Keyspace", infoNothing}, {"Lockproxy", infoLockproxy},
 }
 
 // runInfo answers the sections asked for. A section that Redis has and this proxy does not is empty, as unknown ones are in
@@ -34,10 +34,12 @@ func runInfo(c *call) Reply {
 	for _, name := range c.args[1:] {
 		wanted[wire.Lower(name)] = true
 	}
-	all := len(wanted) == 0 || wanted["all"] || wanted["default"] || wanted["everything"]
+	all := wanted["all"] || wanted["everything"]
+	byDefault := all || len(wanted) == 0 || wanted["default"]
 	var w infoWriter
 	for _, section := range infoSections {
-		if all || wanted[wire.Lower(section.name)] {
+		name := wire.Lower(section.name)
+		if all || wanted[name] || byDefault && name != "commandstats" && name != "latencystats" {
 			if w.Len() > 0 {
 				w.WriteString("\r\n")
 			}

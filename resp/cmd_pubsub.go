@@ -151,7 +151,7 @@ func unsubscribe(c *call, kind pubsub.Kind) Reply {
 			append([]string{word}, others...)...)
 		return nil
 	}
-	sl = s.newReply()
+	sl = c.newReply()
 	sl.mute, sl.leads = false, true
 	s.answerBy(sl, told)
 	return nil

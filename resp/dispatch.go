@@ -2,6 +2,7 @@ package resp
 
 import (
 	"strings"
+	"time"
 
 	"lockproxy/quorum"
 	"lockproxy/resp/wire"
@@ -14,6 +15,15 @@ type call struct {
 	named   *command // the row of the command's name; nil: the proxy does not have it
 	cmd     *command // named, or the row of its subcommand; nil: the proxy does not have it
 	args    []string
+	began   time.Time
+	runs    bool // the command has passed the checks that may reject it
+}
+
+// newReply returns a slot for the reply to the command.
+func (c *call) newReply() *slot {
+	sl := c.session.newReply()
+	sl.row, sl.began, sl.runs = c.cmd, c.began, c.runs
+	return sl
 }
 
 // key returns the resource of that name in the client's database.
@@ -37,13 +47,14 @@ func (r *reader) dispatch() {
 	c := &s.call
 	c.args, c.named = r.parser.Args, s.server.commands.find(r.parser.Args[0])
 	c.cmd = c.named.row(c.args)
+	c.began, c.runs = time.Now(), false
 	spoke := s.identity.resp3
 	reply := c.run()
 	if r.dropped {
 		return
 	}
 	if reply != nil {
-		sl := s.newReply()
+		sl := c.newReply()
 		sl.leads = s.identity.resp3 != spoke // messages are in the new protocol from here on, and do not come before the client is told
 		s.answerBy(sl, reply)
 	}
@@ -153,6 +164,7 @@ func passLost(c *call) (Reply, bool) {
 
 func passTransaction(c *call) (Reply, bool) {
 	if !c.session.transaction.open() || c.cmd.flags&atOnce != 0 {
+		c.runs = true
 		return nil, true
 	}
 	return enqueue(c), false

@@ -66,6 +66,7 @@
 //	errorstats.go
 //	takers.go, audit.go             whose lock it is; what the audit log is told
 //	hottest.go                      the keys that clients contend for (package hot)
+//	calls.go                        the calls of each command, for INFO commandstats
 //	expiry.go                       how times are read; package wire reads numbers, patterns and letters
 //	router*.go,                     the way of what is not about locks: where a command is served, and how it is sent on;
 //	upstream_forward.go             package upstream knows the server

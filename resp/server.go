@@ -40,6 +40,7 @@ type Server struct {
 	lockOf   func(*quorum.Lock) lock
 	counters counters
 	errors   errorCounts
+	calls    allCalls
 	nextID   atomic.Int64
 
 	journal  journal
@@ -105,6 +106,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		voted:  newCache[string, *quorum.Script](votedMax),
 		runID:  randomHex(20), started: time.Now(),
 		takers:    newTakers(),
+		calls:     newCalls(allCommands()),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}

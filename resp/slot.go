@@ -20,8 +20,11 @@ type slot struct {
 	resp3   bool
 	mute    bool // CLIENT REPLY OFF: nothing is written
 	from    source
-	ends    bool // the connection ends where the reply would be. Guarded by replies.mu until left is 0, then the writer's
-	leads   bool // messages that come from now on go behind it: it confirms or takes back a subscription, or changes the protocol
+	ends    bool      // the connection ends where the reply would be. Guarded by replies.mu until left is 0, then the writer's
+	row     *command  // of the command, for INFO commandstats; nil: nothing is counted
+	began   time.Time // when the command was found
+	runs    bool      // the command was not rejected before its run
+	leads   bool      // messages that come from now on go behind it: it confirms or takes back a subscription, or changes the protocol
 
 	left   int                  // outcomes, or the upstream's replies, still to come; 0: ready. Guarded by replies.mu
 	takes  bool                 // a lock was granted, which is undone if the reply cannot be written. Guarded by replies.mu

@@ -61,7 +61,7 @@ func (w *writer) next() *slot {
 // send writes a batch of replies, and says whether the connection is still of use.
 func (w *writer) send(batch *slot) bool {
 	p := pages.Get().(*page)
-	ok := true
+	ok, now := true, time.Now()
 	for sl := batch; sl != nil; sl = sl.next {
 		if !ok {
 			sl.out.abandon()
@@ -80,6 +80,7 @@ func (w *writer) send(batch *slot) bool {
 			w.session.server.errors.add(e)
 			w.session.server.journal.refused(w.session, e)
 		}
+		w.session.server.calls.note(sl, now, reply)
 		if !sl.mute {
 			p.buf = reply.AppendTo(p.buf, sl.resp3)
 		}
