@@ -20,8 +20,8 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// checkDatabases names the databases in which no quorum could vote, except the clients' first database. The verdicts tell of the first
-// database, and of everything that a master lacks.
+// checkDatabases names the databases in which too few masters are clean, although a quorum of masters votes and has the database. The
+// clients' first database is never among them: a master votes only if clean there. The verdicts name databases that a master lacks.
 func checkDatabases(cfg *config.Config, probes []probe, w io.Writer) {
 	var lacking []string
 	for db := range cfg.Databases {
@@ -43,7 +43,7 @@ func checkDatabases(cfg *config.Config, probes []probe, w io.Writer) {
 	}
 }
 
-// checkNames says whether the proxies that run take the same names for locks, as far as they have told the masters.
+// checkNames says whether running proxies take the same names for locks. Only proxies that told the masters their names are compared.
 func checkNames(cfg *config.Config, probes []probe, w io.Writer) (agreed bool) {
 	for _, p := range probes {
 		if there := p.marks.OtherNames; there != "" {
@@ -60,7 +60,7 @@ type probe struct {
 	addr        string
 	info        masters.Info
 	err         error
-	wrongScheme string // what to write instead, if the URL has the wrong scheme
+	wrongScheme string // the mend for the URL's scheme, "" if the scheme is right
 	marks       quorum.Inspected
 	keeper      keeper
 	votes       bool
@@ -88,7 +88,7 @@ func probeAll(cfg *config.Config, ms []*masters.Redis, all []masters.Master) []p
 			if g, ok := all[i].(gone); ok {
 				p.err = g.err
 			} else if p.info, p.err = probeMaster(ctx, m, cfg.Databases); p.err != nil && ctx.Err() != nil {
-				p.err = ctx.Err() // p.err only says then that the connection was closed
+				p.err = ctx.Err() // p.err then names only the closed connection
 			}
 			p.wrongScheme = wrongScheme(m, p.err)
 			probes[i] = p
@@ -98,9 +98,9 @@ func probeAll(cfg *config.Config, ms []*masters.Redis, all []masters.Master) []p
 	return probes
 }
 
-// wrongScheme tells which scheme to write in the URL, if a server could not be asked because the server speaks TLS and its URL has
-// no TLS, or the other way round. wrongScheme has its own timeout, because the probe's may be over. A server that kept silent without
-// TLS is not tried: a TLS server would have answered something.
+// wrongScheme names the scheme for the URL, if the server speaks TLS and the URL has no TLS, or the other way round. wrongScheme has
+// its own timeout, because the probe's may be over. A server without TLS in its URL that kept silent is not tried: a TLS server would
+// have answered.
 func wrongScheme(m *masters.Redis, err error) string {
 	if err == nil || !m.TLS() && reason(err, "") == upstream.NoAnswer {
 		return ""
@@ -116,7 +116,7 @@ func wrongScheme(m *masters.Redis, err error) string {
 	return ""
 }
 
-// judge says of each master whether it could vote, and what its operator should know.
+// judge gives each master its verdict: could the master vote, and must the operator mend something?
 func judge(cfg *config.Config, probes []probe) {
 	seen := make(map[string]string) // run id: address
 	for i := range probes {
@@ -236,7 +236,7 @@ func memory(i masters.Info) string {
 	return fmt.Sprintf("%s (%.4gmb)", i.MaxMemoryPolicy, float64(i.MaxMemory)/(1<<20))
 }
 
-// offset is the master's clock less ours. Redlock does not need clocks that agree, only clocks that run alike.
+// offset is the master's clock less ours. Redlock needs clocks of equal speed, not of equal time.
 func offset(i masters.Info) string {
 	d := i.ClockOffset.Round(time.Millisecond / 10)
 	if d > 0 {

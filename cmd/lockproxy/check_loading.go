@@ -12,16 +12,16 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A keeper is a master that may be told to write everything to disk before it answers. Such a one votes at once when it restarts, if
-// it has loaded all of that. What may keep it from that is said before, by check and by init.
+// A keeper is a master. If its settings have the master write all locks to disk before an answer, the master votes at once after a
+// restart, provided that its files were loaded in full. check and init name the obstacles beforehand.
 type keeper struct {
 	addr     string
 	info     masters.Info
-	patience time.Duration // the longest for which a proxy waits for an answer
+	patience time.Duration // the longest wait of a proxy for an answer
 	loading  masters.Loading
 }
 
-// askAll asks all keepers what they may leave out when they load their files. What cannot be asked is taken for nothing.
+// askAll asks all keepers for the commands that loading their files may leave out. A keeper without an answer counts as leaving out none.
 func askAll(cfg *config.Config, ms []*masters.Redis, keepers []*keeper) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(cfg.DialTimeout, cfg.MasterDeadAfter))
 	defer cancel()
@@ -51,7 +51,7 @@ func keepersOf(probes []probe) []*keeper {
 	return all
 }
 
-// forgets says why the keeper forgets locks when it restarts, "" if it does not.
+// forgets says why the keeper forgets locks at a restart; "" if the keeper forgets none.
 func (k *keeper) forgets() string { return k.skips() + k.answersFirst() + k.diverged() }
 
 // lacksShown is how many commands are named.
@@ -98,9 +98,9 @@ func (k *keeper) cut() string {
 
 const allForDefault = "`user default off ~* &* +@all` in its ACL file or configuration, and the same with ACL SETUSER now"
 
-// shortfalls are what keeps keepers from being trusted after a restart, and what that costs.
+// shortfalls are the obstacles to trusting a keeper after a restart, each with its costs.
 var shortfalls = []struct {
-	of    func(*keeper) string // "" if it does not concern the keeper
+	of    func(*keeper) string // "" if the keeper is free of the shortfall
 	costs string
 }{
 	{(*keeper).skips, "this version leaves such commands out when it loads its append-only file. So a restart forgets locks, and the master is " +
@@ -115,11 +115,11 @@ var shortfalls = []struct {
 		"can be granted twice. Set aof-load-truncated no. A server that then does not start, start without its data"},
 }
 
-// writeShortfalls says what may keep masters from being trusted after a restart.
+// writeShortfalls writes each shortfall once, with the masters that have the shortfall.
 func writeShortfalls(w io.Writer, keepers []*keeper) {
 	for _, s := range shortfalls {
 		var order []string
-		at := make(map[string][]string) // what is wrong: at which masters
+		at := make(map[string][]string) // shortfall: addresses of its masters
 		for _, k := range keepers {
 			text := s.of(k)
 			if text == "" {

@@ -19,7 +19,7 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// initialise marks the masters of a new deployment clean, after it has shown what is on them and asked.
+// initialise marks the masters of a new deployment clean. Before, initialise shows the masters' keys and states, and asks the operator.
 func initialise(l *config.Loaded, yes bool, stdin io.Reader, stdout, stderr io.Writer) int {
 	if l.Config.Embedded() {
 		fmt.Fprintln(stderr, "lockproxy: init: no masters; name them with --masters or --config (embedded ones need no init)")
@@ -61,7 +61,7 @@ func initialise(l *config.Loaded, yes bool, stdin io.Reader, stdout, stderr io.W
 	return exitOK
 }
 
-// inspectMax bounds how long it may take to look at, or mark, all databases of all masters.
+// inspectMax bounds the time for reading or marking all databases of all masters.
 func inspectMax(cfg *config.Config) time.Duration {
 	return time.Duration(cfg.Databases+1) * (cfg.DialTimeout + cfg.MasterDeadAfter)
 }
@@ -127,7 +127,7 @@ func state(in *quorum.Inspected) string {
 	switch {
 	case b.Unknown:
 		return text + ", or until lockproxy init, if no client holds a lock"
-	case in.Fresh(): // init would free locks that the others remember
+	case in.Fresh(): // init would free locks that other masters remember
 		return text + ", and votes again by itself"
 	}
 	return text
@@ -141,9 +141,10 @@ func asMasters(ms []*masters.Redis) []masters.Master {
 	return all
 }
 
-// autoInitialise does what init: auto says: at once if all masters answer soon, else as soon as they do. Until it is over, but for no
-// longer than autoMax, the engine does not reach the masters it gets: what clients' attempts set there, even for a moment, would make
-// them look as if they were in use, and they would be in quarantine for ttl_max. No quorum could vote meanwhile anyway.
+// autoInitialise carries out init: auto: at once if all masters answer soon, else in the background when all answer. The returned
+// masters stay out of the engine's reach until the end of init: auto, but for autoMax at most. Otherwise keys that clients' attempts
+// set for a moment would make the masters look used, and quarantine the masters for ttl_max. Nothing is lost: no quorum could vote
+// meanwhile.
 func (p *process) autoInitialise(cfg quorum.Config, ms []*masters.Redis) []masters.Master {
 	over := make(chan struct{})
 	gated := make([]masters.Master, len(ms))
@@ -180,19 +181,19 @@ func (p *process) autoInitialise(cfg quorum.Config, ms []*masters.Redis) []maste
 	return gated
 }
 
-// autoMax is for how long init: auto keeps the engine from the masters. One that comes later still counts as new, if clients have set
-// nothing on the others by then.
+// autoMax is the longest time for which init: auto keeps the engine from the masters. A master that comes later still counts as new,
+// if clients have set nothing on the other masters by then.
 const autoMax = time.Minute
 
-// A gatedMaster is one that the engine reaches when init: auto is over.
+// A gatedMaster is out of the engine's reach until init: auto is over.
 type gatedMaster struct {
 	*masters.Redis
 	over <-chan struct{}
-	told *sync.Map // the databases of which the engine has been told why not
+	told *sync.Map // the databases whose first Dial has failed with errAuto
 }
 
-// Dial fails at once when it is first called, so that clients are told why, and then waits, so that all databases are reached as soon
-// as one is.
+// Dial fails at once when first called for a database, so that clients are told the reason. Later calls wait for the end of init: auto,
+// so that all databases are reached at the same time.
 func (m gatedMaster) Dial(ctx context.Context, db int) (masters.Conn, error) {
 	wait := time.Duration(0)
 	if _, told := m.told.LoadOrStore(db, true); told {
@@ -215,7 +216,7 @@ func (m gatedMaster) Dial(ctx context.Context, db int) (masters.Conn, error) {
 
 var errAuto = errors.New("init: auto waits for all masters")
 
-// tryInitialise returns why it is to be tried again; nil if it is done, or there is nothing to do.
+// tryInitialise returns the cause for another try; nil if the masters are marked, or need no marks.
 func tryInitialise(ctx context.Context, cfg quorum.Config, ms []masters.Master) error {
 	done, err := quorum.AutoInitialise(ctx, cfg, ms)
 	switch {

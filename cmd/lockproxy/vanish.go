@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// vanishedAfter is how long a client's machine may give no sign of life before the client counts as gone.
+// vanishedAfter is the longest silence of a client's machine before the client counts as gone.
 const vanishedAfter = 30 * time.Second
 
-// clientSockets finds out about clients that vanish without closing their connections, as when their machine loses its
-// power, so that what is held for them is released. On a connection on which nothing is sent, the kernel asks whether the client is
-// there. With the default settings that takes two and a half minutes.
+// clientSockets detects clients that vanish without closing their connections, as when a machine loses its power. Their locks can then
+// be released. On an idle connection, the kernel probes the client. With the default settings the probes take two and a half minutes.
 func clientSockets() net.ListenConfig {
 	sockets := net.ListenConfig{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: vanishedAfter / 3, Interval: vanishedAfter / 6, Count: 4},
@@ -22,9 +21,9 @@ func clientSockets() net.ListenConfig {
 	return sockets
 }
 
-// A lookout does the same for connections on which something was sent: for its receipt, the kernel would wait a quarter of an hour. It
-// closes those whose other end does not confirm it. A client that only reads slowly, or nothing for a while, does confirm, and so does
-// an upstream that is busy. TCP_USER_TIMEOUT would need no goroutine, but it ends the connections of such slow clients, too.
+// A lookout detects vanished clients on connections with unconfirmed data: the kernel would wait a quarter of an hour for the receipt.
+// A lookout closes a connection whose other end confirms nothing. A client that reads slowly, or nothing for a while, does confirm, and
+// so does a busy upstream. TCP_USER_TIMEOUT would need no goroutine, but would end the connections of slow clients, too.
 type lookout struct {
 	patience time.Duration
 	cancel   context.CancelFunc
@@ -34,7 +33,7 @@ type lookout struct {
 	conns map[*net.TCPConn]struct{}
 }
 
-// keepLookout begins one, which lasts until it is ended.
+// keepLookout begins a lookout. The caller ends the lookout by end.
 func keepLookout(patience time.Duration) *lookout {
 	ctx, cancel := context.WithCancel(context.Background())
 	v := &lookout{patience: patience, cancel: cancel, conns: map[*net.TCPConn]struct{}{}}
@@ -70,7 +69,7 @@ func (v *lookout) watch(ctx context.Context) {
 	}
 }
 
-// over says whether the connection is closed, as it is now if its other end has vanished.
+// over closes the connection if its other end has vanished, and says whether the connection is closed.
 func (v *lookout) over(c *net.TCPConn) bool {
 	since, err := unconfirmed(c)
 	if err == nil && since > v.patience {
@@ -80,13 +79,13 @@ func (v *lookout) over(c *net.TCPConn) bool {
 	return err != nil
 }
 
-// A vanishing listener keeps a lookout over what it accepts.
+// A vanishing listener keeps a lookout over the connections that the listener accepts.
 type vanishing struct {
 	net.Listener
 	*lookout
 }
 
-// endVanished returns l as such a listener.
+// endVanished returns l as a vanishing listener.
 func endVanished(l net.Listener, patience time.Duration) *vanishing {
 	return &vanishing{l, keepLookout(patience)}
 }

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unconfirmed returns for how long the other end has confirmed nothing; 0 unless the kernel has repeated something, or asked, more
-// than once. (A client that takes no more is asked ever more rarely whether it does, and one question may just be under way.) The
-// error says that c is closed.
+// unconfirmed returns the time since the other end last confirmed something; 0 unless the kernel has repeated data, or probed, more
+// than once. (The kernel probes a client with a full window ever more rarely, and a single probe may just be under way.) An error says
+// that c is closed.
 func unconfirmed(c *net.TCPConn) (since time.Duration, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

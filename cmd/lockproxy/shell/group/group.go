@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package group runs a command in a process group of its own, so that signals reach whatever the command has started, too. A process
-// that leaves the group, as a daemon does, is not reached any more.
+// Package group runs a command in a process group of its own, so that signals also reach the processes that the command has started. A
+// process that leaves the group, as a daemon does, is out of reach.
 package group
 
 import (
@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// A Group is a command that was started, with its process group.
+// A Group is a started command, with its process group.
 type Group struct {
 	cmd      *exec.Cmd
 	done     chan struct{}
 	terminal func() // gives the terminal back
 }
 
-// Start starts the command with this process's input and output, and these variables. If this process has the terminal, the command
-// has it until it ends. The caller has to have locked its goroutine to its thread for as long as the command runs: on Linux the
-// kernel kills the command when that thread ends.
+// Start starts the command with this process's input and output, and env as its variables. If this process has the terminal, the
+// command has the terminal until the command ends. The caller's goroutine must be locked to its thread until then: on Linux the kernel
+// kills the command when the thread ends.
 func Start(argv, env []string) (*Group, error) {
-	g := &Group{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{}), terminal: func() {}} //nolint:gosec // it is what the user wants to run
+	g := &Group{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{}), terminal: func() {}} //nolint:gosec // the user's own command
 	g.cmd.Env, g.cmd.Stdin, g.cmd.Stdout, g.cmd.Stderr = env, os.Stdin, os.Stdout, os.Stderr
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(g.cmd.SysProcAttr)
@@ -36,7 +36,7 @@ func Start(argv, env []string) (*Group, error) {
 		return nil, err
 	}
 	go func() {
-		_ = g.cmd.Wait() // its outcome is in ProcessState
+		_ = g.cmd.Wait() // the outcome is in ProcessState
 		g.terminal()
 		close(g.done)
 	}()
@@ -49,16 +49,16 @@ func (g *Group) Done() <-chan struct{} { return g.done }
 // Signal sends a signal to every process of the group.
 func (g *Group) Signal(s syscall.Signal) { _ = syscall.Kill(-g.cmd.Process.Pid, s) }
 
-// Terminate asks every process of the group to end. A process that is stopped goes on, as it would take no SIGTERM.
+// Terminate asks every process of the group to end. Stopped processes are continued, because a stopped process takes no SIGTERM.
 func (g *Group) Terminate() {
 	g.Signal(syscall.SIGTERM)
 	g.Signal(syscall.SIGCONT)
 }
 
-// Left says that processes of the group are there after the command itself has ended.
+// Left says whether processes of the group are left after the command's end.
 func (g *Group) Left() bool { return !errors.Is(syscall.Kill(-g.cmd.Process.Pid, 0), syscall.ESRCH) }
 
-// ExitCode returns the command's exit code as a shell tells it, once Done is closed: 128 and the signal, if one ended the command.
+// ExitCode returns the command's exit code, as in a shell: 128 plus the signal, if a signal ended the command. Done must be closed.
 func (g *Group) ExitCode() int {
 	if status, ok := g.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
@@ -66,15 +66,15 @@ func (g *Group) ExitCode() int {
 	return g.cmd.ProcessState.ExitCode()
 }
 
-// endPoll is how often End looks whether the group is gone, and reapMax how long it takes until a process that was killed is gone, if
-// anybody reaps it.
+// endPoll is the time between two looks of End at the group. reapMax is the longest time until a killed process is reaped; End waits no
+// longer, because perhaps nobody reaps.
 const (
 	endPoll = 5 * time.Millisecond
 	reapMax = time.Second
 )
 
-// End ends what is left of the group after Done: SIGTERM, and SIGKILL when the patience is over. It returns when the group is gone, or
-// killed.
+// End ends the rest of the group after Done: SIGTERM, and SIGKILL when the patience is over. End returns when the group is gone, or
+// reapMax after the first SIGKILL.
 func (g *Group) End(patience time.Duration) {
 	if !g.Left() {
 		return
@@ -90,12 +90,12 @@ func (g *Group) End(patience time.Duration) {
 	}
 }
 
-// Forwarded are the signals that a command is to get.
+// Forwarded are the signals that are passed on to the command.
 var Forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 	syscall.SIGWINCH, syscall.SIGCONT}
 
-// Catch returns the signals that this process gets from now on. Those that would stop this process do nothing any more: a command
-// would go on without whoever watches its lock.
+// Catch returns the signals that this process gets from now on. Signals that would stop this process have no effect: the command would
+// go on, with nobody to extend its lock.
 func Catch() (signals <-chan os.Signal, forget func()) {
 	c, ignored := make(chan os.Signal, 16), make(chan os.Signal, 1)
 	signal.Notify(c, Forwarded...)

@@ -17,7 +17,7 @@ func ownsTerminal() (own int, has bool) {
 	return own, err == nil && front == own
 }
 
-// giveTerminal gives the terminal to a group. Whoever does that from the background is stopped by SIGTTOU, unless it ignores that.
+// giveTerminal gives the terminal to a group. SIGTTOU is ignored, because the signal stops a background process that does so.
 func giveTerminal(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(int(os.Stdin.Fd()), unix.TIOCSPGRP, group)

@@ -42,14 +42,14 @@ const replyMax = 5 * time.Second
 type Request struct {
 	Key  string
 	TTL  time.Duration
-	Wait time.Duration // in line, while somebody else holds the lock
+	Wait time.Duration // the longest wait in line, while somebody else holds the lock
 	// WaitForProxy is how long unreachable proxies are tried again.
 	WaitForProxy time.Duration
 	// Stop, when closed, ends the waiting.
 	Stop <-chan struct{}
 }
 
-// Errors of Take, beside *client.Unreachable and client.Refusal.
+// Errors of Take, beside *client.Unreachable, client.Refusal, and errors that name a proxy and its failure.
 var (
 	ErrNotGranted = errors.New("somebody else holds the lock")
 	ErrStopped    = errors.New("stopped while waiting")
@@ -58,8 +58,8 @@ var (
 // retryPause is the time between two tries of unreachable proxies.
 const retryPause = 250 * time.Millisecond
 
-// Take takes the lock. The lock then extends itself until Release. If a failed try took a lock after all, the proxy gives the lock
-// back, as its client is gone, or the lock expires.
+// Take takes the lock. The lock then extends itself until Stop, or until the lock is lost. If a failed try took a lock after all, the
+// proxy gives the lock back, as its client is gone, or the lock expires.
 func Take(proxies *client.Proxies, req Request) (*Lock, error) {
 	began := time.Now()
 	patience := began.Add(req.WaitForProxy)
@@ -98,7 +98,7 @@ func try(proxies *client.Proxies, req Request, wait time.Duration) (*Lock, error
 	over := make(chan struct{})
 	defer close(over)
 	stopped := make(chan struct{})
-	go func() { // who hangs up while waiting gives up its place in line
+	go func() { // hanging up gives up the place in line
 		select {
 		case <-req.Stop:
 			close(stopped)
@@ -129,7 +129,7 @@ func try(proxies *client.Proxies, req Request, wait time.Duration) (*Lock, error
 	validity, _ := fields["validity"].(int64)
 	l.Fence, _ = fields["fence"].(int64)
 	l.grant(sent, validity)
-	if l.Until().Left() < req.TTL/2 { // it waited in line, and sent is too long ago to count from
+	if l.Until().Left() < req.TTL/2 { // after a wait in line, sent is too long ago to count from
 		if err := l.extend(); err != nil {
 			conn.Close()
 			return nil, fmt.Errorf("%s granted the lock, and then: %w", conn.Addr, err)
@@ -139,7 +139,7 @@ func try(proxies *client.Proxies, req Request, wait time.Duration) (*Lock, error
 	return l, nil
 }
 
-// newToken makes a token that tells an operator who holds the lock.
+// newToken makes a token that names the holder (user, machine, process) to an operator.
 func newToken() string {
 	name, host := "?", "?"
 	if u, err := user.Current(); err == nil {
@@ -161,14 +161,14 @@ type Lock struct {
 	key     string
 	ttl     time.Duration
 	proxies *client.Proxies
-	conn    *client.Conn // nil: there is none; the keeper's, until Release has waited for it
+	conn    *client.Conn // nil without a connection; only the keeper's until Stop returns
 	lost    chan struct{}
 	quit    chan struct{}
 	keeper  sync.WaitGroup
 
 	mu    sync.Mutex // guards all below
 	until Instant
-	why   string // the extension before failed, or the lock is lost
+	why   string // why the last extension failed, or the lock is lost
 }
 
 // Until returns until when the lock is surely held, unless Lost is closed.
@@ -181,7 +181,7 @@ func (l *Lock) Until() Instant {
 // Lost is closed when a quorum said that the lock is not held any more.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
-// Why returns why the lock is lost, or could not be extended; "" if neither is so.
+// Why returns why the lock is lost, or why the last extension failed; "" otherwise.
 func (l *Lock) Why() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +236,7 @@ func (l *Lock) extend() error {
 	}
 }
 
-// keep starts the goroutine that extends the lock. It ends when the lock is lost, or released.
+// keep starts the keeper: the goroutine that extends the lock until the lock is lost, or Stop.
 func (l *Lock) keep() {
 	l.quit = make(chan struct{})
 	l.keeper.Go(func() {
@@ -281,7 +281,7 @@ func (l *Lock) Release() (held bool, err error) {
 		reply, err = l.conn.Do(time.Now().Add(replyMax), "UNLOCK", l.key, l.Token)
 		if err == nil {
 			l.conn.Close()
-			return reply == int64(1) || tries > 0, nil // an earlier try may have released it
+			return reply == int64(1) || tries > 0, nil // an earlier try may have released the lock
 		}
 		err = fmt.Errorf("%s %s", l.conn.Addr, cmp.Or(client.Reason(err), "failed"))
 		l.conn.Close()
