@@ -22,7 +22,7 @@ func runClientGetName(c *call) Reply {
 	return Bulk(c.session.identity.name)
 }
 
-// runClientSetInfo accepts what Redis 7.2 accepts.
+// runClientSetInfo accepts the same names and values as Redis 7.2.
 func runClientSetInfo(c *call) Reply {
 	name := wire.Lower(c.args[2])
 	switch {
@@ -37,7 +37,7 @@ func runClientSetInfo(c *call) Reply {
 
 func runClientInfo(c *call) Reply { return Verbatim("txt" + c.session.describe()) }
 
-// runOnOff is for switches that make no difference here.
+// runOnOff accepts a switch without effect on the proxy.
 func runOnOff(c *call) Reply {
 	if !wire.EqualFold(c.args[2], "on") && !wire.EqualFold(c.args[2], "off") {
 		return errSyntax
@@ -45,10 +45,10 @@ func runOnOff(c *call) Reply {
 	return okReply
 }
 
-// muting is what CLIENT REPLY asked for.
+// muting is the effect of CLIENT REPLY.
 type muting struct {
 	off     bool
-	skip    int  // how many commands, this one included, get no reply
+	skip    int  // commands still without a reply, with the current command
 	current bool // the command being run gets none
 }
 
@@ -111,7 +111,7 @@ func parseClientList(args []string) (func(*session) bool, Reply) {
 	return nil, errSyntax
 }
 
-// byType selects those with subscriptions, those without, or none.
+// byType selects the sessions with subscriptions, the sessions without, or none.
 func byType(name string) (func(*session) bool, Reply) {
 	switch wire.Lower(name) {
 	case "normal":

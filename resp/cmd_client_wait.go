@@ -9,7 +9,7 @@ import (
 
 var errUnblocked = errors.New("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 
-// runClientUnblock ends what a client waits for: a LOCK … WAIT, or a command at the upstream, which the upstream is asked to end.
+// runClientUnblock ends another client's wait: a LOCK … WAIT or, by CLIENT UNBLOCK at the upstream, a command there.
 func runClientUnblock(c *call) Reply {
 	byError := false
 	if len(c.args) > 3 {

@@ -44,8 +44,8 @@ func (t *table) findFull(name string) *command {
 	return cmd
 }
 
-// info is the command's entry in COMMAND: ten fields since Redis 7. Tips and key specifications are left empty; what
-// clients route by is in the fields before them.
+// info is the command's entry in COMMAND: ten fields since Redis 7. Tips and key specifications are left empty; clients
+// route by the earlier fields.
 func (cmd *command) info() Reply {
 	subs := Set{}
 	for _, sub := range cmd.subs {
@@ -149,7 +149,7 @@ func runCommandGetKeys(c *call) Reply {
 	return keys
 }
 
-// leadingInt is the number that C's atoi finds. So COMMAND GETKEYS also tells of numbers that the command itself refuses.
+// leadingInt is the number that C's atoi finds. So COMMAND GETKEYS also accepts numbers that the command itself refuses.
 func leadingInt(s string) string {
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	s = strings.TrimPrefix(s, "+")
@@ -161,8 +161,8 @@ func leadingInt(s string) string {
 	return strconv.Itoa(n)
 }
 
-// runHelp is HELP of any container, which the errors for unknown subcommands recommend. It lists the subcommands that there are
-// here, in Redis's form.
+// runHelp is HELP of any container; the errors for unknown subcommands recommend HELP. runHelp lists lockproxy's subcommands,
+// in Redis's form.
 func runHelp(c *call) Reply {
 	container := c.server.commands.find(c.args[0])
 	lines := Array{Status(wire.Upper(container.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")}

@@ -6,8 +6,8 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// settings are what CONFIG GET shows: the settings that clients ask for, with the values of a Redis that is set up like this proxy.
-// They are sorted by name.
+// settings are the settings for CONFIG GET, sorted by name: the settings that clients read, with the values of a Redis with the
+// same set-up as the proxy.
 func settings(s *Server) [][2]string {
 	return [][2]string{
 		{"appendfsync", "everysec"},
@@ -43,8 +43,8 @@ func runConfigGet(c *call) Reply {
 	return found
 }
 
-// matchSetting says whether one of the patterns matches the setting, and returns the name for the reply. As in Redis, a client that
-// gave the plain name gets it back as it wrote it.
+// matchSetting says whether one of the patterns matches the setting, and returns the name for the reply. As in Redis, a
+// client that gave the plain name gets the same spelling back.
 func matchSetting(patterns []string, name string) (string, bool) {
 	for _, p := range patterns {
 		if wire.EqualFold(p, name) {

@@ -37,7 +37,7 @@ func runHello(c *call) Reply {
 	return greeting(c)
 }
 
-// applyHello does what the options of HELLO ask for. As in Redis, those before one that is refused count.
+// applyHello applies the options of HELLO. As in Redis, the options before a refused option count.
 func applyHello(c *call, options []string) (refused Reply) {
 	for len(options) > 0 {
 		switch opt := cString(options[0]); {
@@ -58,7 +58,7 @@ func applyHello(c *call, options []string) (refused Reply) {
 	return nil
 }
 
-// greeting says what clients look for; keys and versions must be bulk strings, redis-cli insists.
+// greeting is the reply of HELLO. Keys and versions must be bulk strings: redis-cli insists.
 func greeting(c *call) Reply {
 	return Map{
 		Bulk("server"), Bulk("redis"),
@@ -94,11 +94,11 @@ func hasUser(users []User, name string) bool {
 	return slices.ContainsFunc(users, func(u User) bool { return u.Name == name })
 }
 
-// login compares in a time that tells nothing about names and passwords.
+// login checks a name and a password, in a time that tells nothing about names and passwords.
 func login(c *call, name, password string) bool {
 	users := c.server.cfg.Users
 	if len(users) == 0 {
-		return name == defaultUser // it has no password, and any will do, as in Redis
+		return name == defaultUser // the default user has no password: any password is right, as in Redis
 	}
 	match := 0
 	for _, u := range users {
@@ -141,14 +141,14 @@ func parseDB(c *call, text string) (int, Reply) {
 	return int(n), nil
 }
 
-// runQuit ends the session in order once its replies, this one included, are written.
+// runQuit ends the session in order, after all replies, with QUIT's own, are written.
 func runQuit(c *call) Reply {
 	c.session.answer(okReply)
 	c.session.stop("QUIT")
 	return nil
 }
 
-// runReset makes the connection what it was when it was new.
+// runReset returns the connection to the state of a new connection.
 func runReset(c *call) Reply {
 	idle := func() bool { return c.session.replies.repliesDone() && c.session.replies.locksDone() }
 	if !c.session.reader.await(idle) {
@@ -165,7 +165,7 @@ func runReset(c *call) Reply {
 	return Status("RESET")
 }
 
-// runPing answers a subscribed RESP2 client in the shape of a message, but with a first word that no message has.
+// runPing answers a subscribed RESP2 client in the shape of a message, with a first word of no message.
 func runPing(c *call) Reply {
 	switch subscribed := !c.session.identity.resp3 && c.session.subscriptions.any(); {
 	case len(c.args) > 2:

@@ -18,7 +18,7 @@ func runExpire(e expiry) func(*call) Reply {
 	}
 }
 
-// readExpire reads the arguments of the command of that name: the options first and the number then, as Redis does.
+// readExpire reads the arguments of EXPIRE and its variants: first the options, then the number, as Redis does.
 func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (time.Duration, quorum.ExpireCondition, Reply) {
 	condition, refused := parseExpireOptions(args[3:])
 	if refused != nil {
@@ -48,7 +48,7 @@ func setRemaining(c *call, ttl time.Duration, condition quorum.ExpireCondition) 
 			}
 			sl.changed(changed)
 		}
-		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // the lock is deleted: it has a TTL, so only NX and GT keep it
+		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // the lock is deleted: each lock has a TTL, so only NX and GT keep the lock
 			c.session.holds.endUnless(key, "")
 		}
 		c.engine().Expire(quorum.ExpireRequest{Key: key, TTL: ttl, Condition: condition}, done)
@@ -81,7 +81,7 @@ func parseExpireOptions(args []string) (quorum.ExpireCondition, Reply) {
 	return cond, nil
 }
 
-// runDel removes each name once, however often it is given.
+// runDel removes each name once, also a name given several times.
 func runDel(c *call) Reply {
 	names := slices.Compact(slices.Sorted(slices.Values(c.args[1:])))
 	sl := c.claimPieces(overlapNone, names, len(names), counted)

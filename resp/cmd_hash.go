@@ -6,10 +6,10 @@ import (
 	"lockproxy/quorum"
 )
 
-// Reads of hash locks, as Redisson's: each command goes to every master as it is, and the client gets the answer that a
-// quorum gives. If no answer has a quorum, nobody holds the lock, and the client gets the answer for a key that is not there.
+// Reads of hash locks, such as Redisson's. Each command goes unchanged to every master, and the client gets the answer of
+// a quorum. If no answer has a quorum, nobody holds the lock, and the client gets the answer for a missing key.
 
-// runAsk is for a command whose reply has no need of its arguments; see ask.
+// runAsk makes the handler of a command whose reply does not depend on the arguments; see askMasters.
 func runAsk(unordered int, reply func(any) Reply) func(*call) Reply {
 	return func(c *call) Reply { return askMasters(c, quorum.AskRequest{Unordered: unordered}, reply) }
 }
@@ -26,7 +26,7 @@ func runHMGet(c *call) Reply {
 	})
 }
 
-// ask sends the command to the masters; req says of what kind the answer is. If no answer has a quorum, the reply is that for nil.
+// askMasters sends the command to the masters; req gives the kind of answer. If no answer has a quorum, the reply is the reply for nil.
 func askMasters(c *call, req quorum.AskRequest, reply func(any) Reply) Reply {
 	return c.begin(overlapAny, c.args[c.cmd.keys.first], made, func(sl *slot) {
 		w := c.session.transaction.watches(sl.key)

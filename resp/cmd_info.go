@@ -27,8 +27,8 @@ var infoSections = []infoSection{
 	{"Commandstats", infoCommands}, {"Errorstats", infoErrors}, {"Latencystats", infoLatencies}, {"Cluster", infoCluster}, {"Keyspace", infoNothing}, {"Lockproxy", infoLockproxy},
 }
 
-// runInfo answers the sections asked for. A section that Redis has and this proxy does not is empty, as unknown ones are in
-// Redis.
+// runInfo answers the sections that the client named. A section of Redis that the proxy lacks is empty, as unknown sections
+// are in Redis.
 func runInfo(c *call) Reply {
 	wanted := map[string]bool{}
 	for _, name := range c.args[1:] {
@@ -91,7 +91,7 @@ func infoMemory(s *Server, w *infoWriter) {
 	w.field("maxmemory_policy", "noeviction")
 }
 
-// memoryInUse asks the runtime without stopping it.
+// memoryInUse reads the bytes of live and unswept objects, without stopping the world.
 func memoryInUse() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
@@ -201,7 +201,8 @@ func infoLockproxy(s *Server, w *infoWriter) {
 	s.hottest.info(w)
 }
 
-// infoDatabases tells of the databases in use in which a master's grants do not count, other than as that master's own line says.
+// infoDatabases lists masters whose grants do not count in a database in use, apart from the configured database: the master's own
+// line tells about that database.
 func infoDatabases(s *Server, w *infoWriter) {
 	for _, db := range s.engine.Databases() {
 		for i, m := range db.Masters {

@@ -10,10 +10,10 @@ import (
 	"lockproxy/script"
 )
 
-// tokenBytes is the size of the tokens that LOCK makes, in bytes before they are written as hex.
+// tokenBytes is the size of LOCK's own tokens, in bytes before the hex encoding.
 const tokenBytes = 16
 
-// waitMax is the longest that LOCK waits.
+// waitMax is the longest WAIT of LOCK.
 const waitMax = 24 * time.Hour
 
 func runLock(c *call) Reply {
@@ -65,7 +65,7 @@ func runLock(c *call) Reply {
 }
 
 // lockTTL reads the TTL of LOCK and EXTEND. A TTL that leaves no validity is an error: a LOCK would wait in vain, and an EXTEND
-// would make the lock shorter. (A SET … NX is refused as if somebody held the lock: its clients know no such error.)
+// would shorten the lock. (SET … NX has no error for a short TTL, and is refused as if somebody held the lock.)
 func lockTTL(c *call, text string) (time.Duration, Reply) {
 	ttl, refused := readTTL(c.cmd.full, c.server.cfg.TTLMax, millis, text)
 	if refused == nil && ttl < c.server.cfg.TTLMin {
@@ -107,7 +107,7 @@ func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 	return o, nil
 }
 
-// awaitLock acquires when it is the client's turn.
+// awaitLock acquires when the client's turn has come.
 func awaitLock(c *call, sl *slot, req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
 	s := c.session
 	if c.server.cfg.Audit != nil {
@@ -128,8 +128,8 @@ func runUnlock(c *call) Reply {
 	return release(c, c.args[1], c.args[2], script.Alien{}, counted)
 }
 
-// release is for UNLOCK and whatever else gives a lock back. A lock that this connection holds is no longer extended, even if the
-// release fails.
+// release gives a lock back, for UNLOCK, other commands and scripts. HOLD of this connection no longer extends the lock,
+// even if the release fails.
 func release(c *call, name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
 	return c.begin(overlapAny, name, answer, func(sl *slot) {
 		sl.alien = alien

@@ -16,12 +16,12 @@ const (
 	locksMax     = 1000
 	// locksWithin is how long a search may take: less than most clients wait for a reply.
 	locksWithin = 2500 * time.Millisecond
-	// starsMax is how many * a pattern may have that masters are given. A master may need a time of len(name)^stars to match, and
-	// does nothing else meanwhile; the proxy does not.
+	// starsMax is the most * in a pattern for masters; only the proxy matches patterns with more. A master may need a time of
+	// len(name)^stars for a match, and does nothing else meanwhile. The proxy needs less: see wire.Match.
 	starsMax = 2
 )
 
-// runLocks lists the locks that a quorum holds in the client's database.
+// runLocks lists the locks in the client's database that a quorum of masters holds.
 func runLocks(c *call) Reply {
 	most, pattern, refused := parseLocksOptions(c.args[1:])
 	if refused != nil {
@@ -76,7 +76,7 @@ func parseLocksOptions(args []string) (most int, pattern string, refused Reply) 
 
 var errLocksCount = Error(fmt.Sprintf("ERR COUNT is a number of locks from 1 to %d; use MATCH to see others", locksMax))
 
-// locksRequest is the search for a pattern. A pattern without special characters is a name: the masters are not searched for it.
+// locksRequest is the search for a pattern. A pattern without special characters is a name, and needs no search of the masters.
 func locksRequest(db int, pattern string, most int) quorum.LocksRequest {
 	pattern = strings.Clone(pattern) // the command's text need not live as long as the search
 	req := quorum.LocksRequest{DB: db, Most: most, Within: locksWithin}
@@ -114,8 +114,8 @@ func foundLocks(s *Server, db int, f *quorum.FoundLocks) Reply {
 	return Map{Bulk("locks"), all, Bulk("unclear"), Int(f.Unclear), Bulk("end"), Bulk(f.Stop.String())}
 }
 
-// holder returns the connection that keeps the lock by HOLD, or that took the lock, or extended it last, as far as the proxy remembers;
-// nil if it does not, or the connection is gone.
+// holder returns the connection that keeps the lock by HOLD, or else the last connection that took or extended the lock. holder
+// returns nil if the proxy remembers none, or the connection is gone.
 func (s *Server) holder(key quorum.Key, token string, keepers map[quorum.Key]*session) *session {
 	if keeper := keepers[key]; keeper != nil {
 		return keeper
@@ -126,7 +126,7 @@ func (s *Server) holder(key quorum.Key, token string, keepers map[quorum.Key]*se
 	return nil
 }
 
-// appendClient appends who the client of a connection is to what is told of its lock.
+// appendClient appends the client's address, name, library and user to the fields of a lock; null for each unknown field.
 func appendClient(lock Map, holder *session) Map {
 	var is Client
 	if holder != nil {

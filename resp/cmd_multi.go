@@ -10,9 +10,10 @@ import (
 	"lockproxy/script"
 )
 
-// MULTI and EXEC are one Engine.Exec on all keys of the commands and all that are watched. So EXEC is what it is in
-// Redis: all commands at one moment, or none if a watched key has changed. Of commands without keys, a transaction may hold those that
-// change nothing, whose replies are made when they are queued, and messages, which are published when EXEC has taken place.
+// MULTI and EXEC are one Engine.Exec on all keys of the commands and all watched keys. So EXEC does as in Redis: all
+// commands at one moment, or none if a watched key has changed. A transaction may hold two sorts of commands without keys:
+//   - commands that change nothing: the reply is made when the command is queued;
+//   - messages: published after EXEC has taken place.
 
 func runMulti(c *call) Reply {
 	if c.session.transaction.open() {
@@ -30,7 +31,7 @@ func runDiscard(c *call) Reply {
 	return okReply
 }
 
-// runWatch notes what a quorum holds under the keys. For a key that is watched already, what was noted first counts.
+// runWatch notes a quorum's state of the keys. For a key watched already, the first note counts.
 func runWatch(c *call) Reply {
 	t := &c.session.transaction
 	if t.open() {
@@ -73,7 +74,7 @@ func runWatch(c *call) Reply {
 }
 
 func runUnwatch(c *call) Reply {
-	if !c.session.transaction.open() { // else it was queued, and the EXEC that runs it ends the watch
+	if !c.session.transaction.open() { // else UNWATCH was queued, and EXEC ends the watch
 		c.session.transaction.end()
 	}
 	return okReply
@@ -120,7 +121,7 @@ func enqueue(c *call) Reply {
 	return refused
 }
 
-// runExec runs what is queued. The transaction is over even if it did not take place.
+// runExec runs the queued commands. The transaction is over in any case, even if no command ran.
 func runExec(c *call) Reply {
 	t := &c.session.transaction
 	if !t.open() {
@@ -166,7 +167,7 @@ func runExec(c *call) Reply {
 	})
 }
 
-// repliesSoFar returns the replies that are known before EXEC, and null for the others.
+// repliesSoFar returns the replies known before EXEC, and null for the others.
 func repliesSoFar(queue []*queued) Array {
 	replies := make(Array, len(queue))
 	for i, q := range queue {
@@ -177,7 +178,7 @@ func repliesSoFar(queue []*queued) Array {
 	return replies
 }
 
-// publishQueued publishes the messages of a transaction that has taken place, and puts their replies in place. Then it calls done.
+// publishQueued publishes the messages of a transaction after EXEC, fills in the messages' replies, and then calls done.
 func publishQueued(s *Server, queue []*queued, reply Reply, done func()) {
 	replies, _ := reply.(Array)
 	var left atomic.Int32
@@ -206,8 +207,8 @@ func publishQueued(s *Server, queue []*queued, reply Reply, done func()) {
 	oneLess()
 }
 
-// queueScript makes a step of a script that is understood; others cannot be part of a transaction. If the command or its text
-// is wrong, the error becomes its reply in that of EXEC.
+// queueScript makes a step of a recognised script; other scripts cannot be part of a transaction. If the command or the
+// script's text is wrong, the error becomes the command's reply within the reply of EXEC.
 func queueScript(c *call, q *queued) (refused Reply) {
 	find, keys, argv, wrong := scriptWords(c)
 	if wrong != nil {
@@ -216,7 +217,7 @@ func queueScript(c *call, q *queued) (refused Reply) {
 	}
 	s, wrong, decided := find(c, q.args[1])
 	switch {
-	case !decided: // the text may be a script that can be no part of a transaction: none of the transaction takes place
+	case !decided: // the script may be unfit for a transaction, so the whole transaction is refused
 		q.reply = wrong
 		return wrong
 	case wrong != nil:
@@ -252,7 +253,7 @@ func queueScript(c *call, q *queued) (refused Reply) {
 	return nil
 }
 
-// script does what a recognised script would do to its key.
+// script plans a recognised script's changes to the key.
 func (p *plan) script(m *script.Meaning, op script.Call) Reply {
 	ttl := op.TTL
 	if op.Forever {

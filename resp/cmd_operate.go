@@ -2,9 +2,9 @@ package resp
 
 import "lockproxy/quorum"
 
-// What operators ask about locks, and do to them.
+// Commands by which operators inspect and break locks.
 
-// runLockInfo tells what every master has under a key, and what follows for the lock. It answers without a quorum, too.
+// runLockInfo tells every master's state of a key, and the state of the lock that follows. LOCKINFO also answers without a quorum.
 func runLockInfo(c *call) Reply {
 	return c.begin(overlapAny, c.args[1], made, func(sl *slot) {
 		key, s, engine, w := sl.key, c.server, c.engine(), c.session.transaction.watches(sl.key)
@@ -68,7 +68,7 @@ func masterInfo(m *quorum.MasterView) Reply {
 	}
 }
 
-// tokenOf returns what holds a lock. One that is a hash, as Redisson's are, has no token.
+// tokenOf returns a lock's token. A lock that is a hash, such as Redisson's, has no token: null.
 func tokenOf(kind, value string) Reply {
 	if kind != "string" {
 		return Null{}
@@ -76,7 +76,7 @@ func tokenOf(kind, value string) Reply {
 	return Bulk(value)
 }
 
-// runForceUnlock takes a lock from whoever holds it.
+// runForceUnlock releases a lock, whoever the holder is.
 func runForceUnlock(c *call) Reply {
 	if !mayForceUnlock(c.server.cfg.Users, c.session.identity.user) {
 		return Error("NOPERM this user has no permissions to run the 'forceunlock' command; log in as one that has force_unlock in users, or give it that")
@@ -103,7 +103,7 @@ func runForceUnlock(c *call) Reply {
 	})
 }
 
-// mayForceUnlock says whether a user has that right. Without users, everybody is the default one, and may.
+// mayForceUnlock says whether a user has force_unlock. Without users in the configuration, everybody may.
 func mayForceUnlock(users []User, user string) bool {
 	for _, u := range users {
 		if u.Name == user {

@@ -19,9 +19,9 @@ func forKind(kind pubsub.Kind, run func(*call, pubsub.Kind) Reply) func(*call) R
 	return func(c *call) Reply { return run(c, kind) }
 }
 
-// subscribe is confirmed when a quorum of masters has confirmed it. If too many of them refuse, the whole command fails. If too
-// many cannot be reached, or the upstream cannot, the connection ends without an error: a library that subscribes anew after it has
-// connected anew would take the error for the answer, and never hear anything.
+// subscribe confirms a subscription after a quorum of masters has confirmed. If too many masters refuse, the whole command fails. If
+// too many masters, or the upstream, cannot be reached, the connection ends without an error. Some libraries subscribe again after
+// they reconnect, would take an error for the confirmation, and never hear a message.
 func subscribe(c *call, kind pubsub.Kind) Reply {
 	s, word := c.session, c.cmd.name
 	topics := make([]pubsub.Topic, 0, len(c.args)-1)
@@ -50,7 +50,7 @@ func subscribe(c *call, kind pubsub.Kind) Reply {
 	onlyOthers := len(others) == len(topics)
 	s.server.messages.Subscribe(&s.subscriptions, topics, func(err error) {
 		switch {
-		case err != nil && onlyOthers: // messages that go over the upstream alone do not need the masters
+		case err != nil && onlyOthers: // messages of the upstream alone do not need the masters
 			err = nil
 		case err != nil:
 			s.subscriptions.forgetAll(added)
@@ -59,7 +59,7 @@ func subscribe(c *call, kind pubsub.Kind) Reply {
 				return
 			}
 			if l != nil {
-				s.stop("no quorum of masters confirms its subscription") // what the upstream has confirmed cannot be taken back from here
+				s.stop("no quorum of masters confirms its subscription") // the upstream may have confirmed, and the confirmation cannot be undone here
 			}
 		}
 		sl.resolve(outcome{err: err})
@@ -80,19 +80,19 @@ func subscribe(c *call, kind pubsub.Kind) Reply {
 	return nil
 }
 
-// unheardPause is how long a subscriber that no quorum of masters confirms keeps its connection. Once that ends, its library is
-// back at once, or some 50 ms later.
+// unheardPause is how long the connection stays open after no quorum of masters confirmed a subscription. After the end of the
+// connection, the library is back at once, or some 50 ms later.
 const unheardPause = time.Second
 
-// lacksMasters says that masters could not be reached, so that the subscription may succeed another time.
+// lacksMasters says that masters could not be reached, so the subscription may succeed another time.
 func lacksMasters(err error) bool {
 	_, none := errors.AsType[*quorum.NoQuorum](err)
 	_, refused := errors.AsType[*pubsub.Refused](err)
 	return none && !refused
 }
 
-// listenUpstream returns the names of the topics that the upstream has, too, and the link for them. If there are none, it returns no
-// link.
+// listenUpstream returns the names of the topics that the upstream has, too, and the link to subscribe over. Without a name, the
+// link is nil.
 func listenUpstream(c *call, topics []pubsub.Topic) (*link, []string, Reply) {
 	others := c.session.atUpstream(topics)
 	if len(others) == 0 {
@@ -102,7 +102,7 @@ func listenUpstream(c *call, topics []pubsub.Topic) (*link, []string, Reply) {
 	return l, others, refused
 }
 
-// atUpstream returns the names of those topics that the upstream has.
+// atUpstream returns the names of the topics that the upstream has.
 func (s *session) atUpstream(topics []pubsub.Topic) []string {
 	if s.server.cfg.Upstream == nil {
 		return nil
@@ -116,7 +116,7 @@ func (s *session) atUpstream(topics []pubsub.Topic) []string {
 	return names
 }
 
-// sizeOfTopics is what the memory budget counts for subscriptions.
+// sizeOfTopics is the size of subscriptions in the memory budget.
 func sizeOfTopics(topics []pubsub.Topic) (n int) {
 	for _, t := range topics {
 		n += subscriptionOverhead + len(t.Name)
@@ -124,8 +124,8 @@ func sizeOfTopics(topics []pubsub.Topic) (n int) {
 	return n
 }
 
-// unsubscribe is done at once: what masters still send is not delivered. What the upstream still sends is delivered until the
-// upstream has confirmed.
+// unsubscribe ends messages from masters at once: a late message is dropped. The upstream's messages are delivered until the upstream
+// has confirmed.
 func unsubscribe(c *call, kind pubsub.Kind) Reply {
 	s, word := c.session, c.cmd.name
 	names := c.args[1:]
@@ -157,12 +157,12 @@ func unsubscribe(c *call, kind pubsub.Kind) Reply {
 	return nil
 }
 
-// reservedPrefix begins the names of channels that are lockproxy's own.
+// reservedPrefix begins the names of lockproxy's own channels.
 const reservedPrefix = "lockproxy:"
 
 const errOwnChannel = Error("ERR channels that begin with " + reservedPrefix + " are lockproxy's own; publish on another")
 
-// publish answers with how many subscriptions the message meets.
+// publishNow answers with the number of subscriptions that the message meets.
 func publishNow(c *call, kind pubsub.Kind) Reply {
 	if isOwnChannel(c.args[1]) {
 		return errOwnChannel
@@ -174,7 +174,7 @@ func publishNow(c *call, kind pubsub.Kind) Reply {
 
 func isOwnChannel(name string) bool { return strings.HasPrefix(name, reservedPrefix) }
 
-// publish calls done with how many subscriptions the message meets.
+// publish calls done with the number of subscriptions that the message meets.
 func publish(s *Server, t pubsub.Topic, message string, done func(n int, err error)) {
 	channel := pubsub.MasterChannel(t)
 	match := func(pattern string) bool { return wire.MatchChannel(pattern, channel) }
@@ -187,8 +187,8 @@ func publish(s *Server, t pubsub.Topic, message string, done func(n int, err err
 	})
 }
 
-// channelsMax is how many channels a master may have to be asked for all of them: it does nothing else while it lists them, 2 ms for
-// so many, and has no way to list a part. The channels by which proxies are told of released locks are among them.
+// channelsMax is the most channels of a master that may be listed. A master does nothing else while listing its channels, 2 ms for
+// channelsMax, and cannot list a part. The proxies' own channels, for released locks, count too.
 const channelsMax = 10_000
 
 func errChannelsMax(most int64) Error {
@@ -196,7 +196,7 @@ func errChannelsMax(most int64) Error {
 		"ask PUBSUB NUMSUB for those that you want to know of", most, channelsMax))
 }
 
-// channels lists what anybody on any proxy has subscribed to, patterns apart.
+// channels lists the channels with a subscriber on any proxy; patterns do not count.
 func channels(c *call, kind pubsub.Kind) Reply {
 	for _, m := range c.engine().Masters() {
 		if m.Channels > channelsMax {
@@ -282,7 +282,7 @@ func numSub(c *call, kind pubsub.Kind) Reply {
 	})
 }
 
-// runPubsubNumPat counts the patterns that anybody on any proxy has subscribed to.
+// runPubsubNumPat counts the patterns with a subscriber on any proxy.
 func runPubsubNumPat(c *call) Reply {
 	most := int64(len(c.server.messages.Topics(pubsub.Pattern)))
 	return poll(c, []any{"PUBSUB", "NUMPAT"}, func(replies []any) Reply {
@@ -294,7 +294,7 @@ func runPubsubNumPat(c *call) Reply {
 	})
 }
 
-// poll asks all masters, and makes a reply of what they say.
+// poll asks all masters, and merges the answers to one reply.
 func poll(c *call, question []any, merge func(replies []any) Reply) Reply {
 	return c.beginKeyless(made, func(sl *slot) {
 		c.engine().Poll(question, func(p quorum.Polled) {
@@ -303,7 +303,7 @@ func poll(c *call, question []any, merge func(replies []any) Reply) Reply {
 	})
 }
 
-// A polled is a reply that is made when it is written, by the client's own writer: if there is much to match, no lane waits for it.
+// A polled is a reply that the client's own writer merges, when writing: no lane waits for a long match.
 type polled struct {
 	replies []any // of the masters
 	merge   func(replies []any) Reply

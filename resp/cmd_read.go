@@ -43,7 +43,7 @@ func rangeOf(args []string) (start, end int64, refused Reply) {
 	return start, end, nil
 }
 
-// cut cuts as Redis does: both ends are included, and negative ones count from the end of the value.
+// cut is GETRANGE as in Redis: start and end are included, and a negative index counts from the end of the value.
 func cut(s string, start, end int64) string {
 	n := int64(len(s))
 	if start < 0 && end < 0 && start > end {
@@ -62,12 +62,12 @@ func cut(s string, start, end int64) string {
 	return s[start : end+1]
 }
 
-// peek reads what there is to tell of the key but for its value.
+// peek reads all of a key's state except the value.
 func peek(c *call, answer func(*quorum.View) Reply) Reply {
 	return peekAll(c, c.args[1:2], func(views []quorum.View) Reply { return answer(&views[0]) })
 }
 
-// peekAll is peek for several keys, all different. They are looked at piece by piece.
+// peekAll is peek for several different keys, in pieces.
 func peekAll(c *call, names []string, answer func([]quorum.View) Reply) Reply {
 	return begunInPieces(c, names, func(sl *slot, names []string) {
 		c.engine().Peek(sl.key.DB, names, func(views []quorum.View, err error) {
@@ -80,7 +80,7 @@ func peekAll(c *call, names []string, answer func([]quorum.View) Reply) Reply {
 	})
 }
 
-// begunInPieces begins a read of several keys, all different, that has one outcome, the reply.
+// begunInPieces begins a read of several different keys with one outcome, the reply.
 func begunInPieces(c *call, names []string, run func(sl *slot, names []string)) Reply {
 	names = slices.Clone(names)
 	sl := c.claimPieces(overlapAny, names, 1, made)
@@ -91,7 +91,7 @@ func begunInPieces(c *call, names []string, run func(sl *slot, names []string)) 
 	return nil
 }
 
-// runMGet answers null for a key that is no string.
+// runMGet answers null for a key of another type than string.
 func runMGet(c *call) Reply {
 	given := slices.Clone(c.args[1:])
 	limits := &c.server.cfg.Limits
@@ -111,7 +111,7 @@ func runMGet(c *call) Reply {
 	})
 }
 
-// mgetOverhead is what a value takes in a reply beside its bytes.
+// mgetOverhead is a value's size in a reply beside the value's bytes.
 const mgetOverhead = 32
 
 func valuesOf(given []string, names nameIndex, views []quorum.View) Reply {
@@ -133,7 +133,7 @@ func valueOrNull(o *outcome) Reply {
 	return Null{}
 }
 
-// runExists counts, as Redis does, a name that is given twice as two.
+// runExists counts a name given twice as two, as Redis does.
 func runExists(c *call) Reply {
 	given := slices.Clone(c.args[1:])
 	names := distinct(given)
@@ -155,7 +155,7 @@ func runType(c *call) Reply {
 	})
 }
 
-// The answers of the TTL family for a key that nobody holds; one without a TTL (−1) does not occur.
+// noKey is the TTL family's answer for a key that nobody holds. The answer for a key without a TTL, −1, does not occur.
 const noKey = Int(-2)
 
 func inSeconds(ms int64, _ time.Time) Int         { return Int((ms + 500) / 1000) }
@@ -163,7 +163,7 @@ func inMillis(ms int64, _ time.Time) Int          { return Int(ms) }
 func asUnixSeconds(ms int64, asked time.Time) Int { return inSeconds(asked.UnixMilli()+ms, asked) }
 func asUnixMillis(ms int64, asked time.Time) Int  { return Int(asked.UnixMilli() + ms) }
 
-// runTTL counts from when it was asked, so that an instant is never later than the masters tell.
+// runTTL counts from the command's arrival, so an instant is never later than the masters' answers.
 func runTTL(reply func(ms int64, asked time.Time) Int) func(*call) Reply {
 	return func(c *call) Reply {
 		asked := time.Now()

@@ -23,8 +23,8 @@ func runEval(c *call) Reply {
 	return runScript(c, s, keys, args)
 }
 
-// loadScript returns the script with this text. If it is not known yet whether the text is Lua, the masters are asked, and the reader waits.
-// If no quorum of them answers, decided is false: the text may be a script.
+// loadScript returns the script with the given text. If nobody has checked yet whether the text is Lua, loadScript asks the masters, and
+// the reader waits. If no quorum of masters answers, decided is false: the text may be a script.
 func loadScript(c *call, text string) (s *script.Script, refused Reply, decided bool) {
 	s, err := c.server.scripts.Load(text)
 	if err != nil {
@@ -33,7 +33,7 @@ func loadScript(c *call, text string) (s *script.Script, refused Reply, decided 
 	return compiled(c, s)
 }
 
-// lookUpScript is loadScript for a script by its SHA-1.
+// lookUpScript is loadScript with the SHA-1 of the text.
 func lookUpScript(c *call, sha string) (s *script.Script, refused Reply, decided bool) {
 	s, ok := c.server.scripts.Lookup(sha)
 	if !ok {
@@ -76,7 +76,7 @@ type scriptFinder func(c *call, named string) (s *script.Script, refused Reply, 
 // shaLen is the length of a SHA-1 in hex.
 const shaLen = 40
 
-// scriptWords returns how to find the script that args[1] names, and what follows as KEYS and ARGV.
+// scriptWords returns the finder for the script in args[1], the KEYS and the ARGV.
 func scriptWords(c *call) (find scriptFinder, keys, args []string, refused Reply) {
 	find = loadScript
 	if strings.HasPrefix(c.cmd.name, "evalsha") {
@@ -98,8 +98,8 @@ func scriptWords(c *call) (find scriptFinder, keys, args []string, refused Reply
 	return find, rest[:n], rest[n:], nil
 }
 
-// runScript turns a recognised script into the quorum operation that it means, and the outcome into the reply that its
-// library expects. Any other runs by vote.
+// runScript turns a recognised script into the quorum operation of the same meaning, and the outcome into the reply that the
+// library expects. Any other script runs by vote.
 func runScript(c *call, s *script.Script, keys, args []string) Reply {
 	if s.Writes() && c.cmd.flags&readOnly != 0 {
 		return errMayWrite
@@ -109,10 +109,10 @@ func runScript(c *call, s *script.Script, keys, args []string) Reply {
 		return runByVote(c, s, keys, args)
 	}
 	op, err := m.Bind(keys, args)
-	if err != nil { // only the masters know what the script replies then
+	if err != nil { // only the masters know the script's reply then
 		return runByVote(c, s, keys, args)
 	}
-	if quorum.Reserved(op.Key) { // it need not be in KEYS
+	if quorum.Reserved(op.Key) { // op.Key need not be in KEYS
 		return errReserved(op.Key)
 	}
 	ttl := op.TTL
@@ -154,8 +154,8 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 	}
 }
 
-// acquireByScript makes an attempt. A refusal is answered as the script does when somebody holds the lock. If the script fails on a
-// key that holds no string, the attempt has to find that out: masters tell it if they are asked for the holder.
+// acquireByScript makes an attempt. A refusal is answered as the script does when somebody holds the lock. Some scripts fail on a
+// key of another type than string. Then the attempt also asks the masters for the holder, because the answer tells the type.
 func acquireByScript(c *call, req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
 	o := overlapAny
 	if req.Reentrant {
@@ -176,7 +176,7 @@ func acquireByScript(c *call, req quorum.AcquireRequest, m *script.Meaning, alie
 	})
 }
 
-// query answers what a script asks about its key. The slot's outcome is read when all is known.
+// query answers a script that only reads a key. The reply is made from the slot's outcome.
 func query(c *call, op script.Call, m *script.Meaning) Reply {
 	return c.begin(overlapAny, op.Key, func(o *outcome) Reply {
 		if o.done > 0 && o.kind != "string" {
@@ -236,7 +236,7 @@ func runScriptFlush(c *call) Reply {
 	return okReply
 }
 
-// runScriptKill ends scripts that run by vote, and those of the upstream.
+// runScriptKill ends the scripts that run by vote, and the upstream's script.
 func runScriptKill(c *call) Reply {
 	return c.beginKeyless(made, func(sl *slot) {
 		up := c.server.cfg.Upstream

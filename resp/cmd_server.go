@@ -7,7 +7,7 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// redisVersion is the Redis that clients are told they speak to.
+// redisVersion is the version of Redis that clients see.
 const redisVersion = "7.0.15"
 
 func runRole(*call) Reply { return Array{Bulk("master"), Int(0), Array{}} }
@@ -18,10 +18,10 @@ func runTime(*call) Reply {
 	return Array{Bulk(strconv.FormatInt(now.Unix(), 10)), Bulk(strconv.Itoa(micros))}
 }
 
-// runLastSave says when the server was started, as a Redis that never saves does.
+// runLastSave tells the time of the server's start, as a Redis that never saves does.
 func runLastSave(c *call) Reply { return Int(c.server.started.Unix()) }
 
-// runWait finds no replicas, after checking its arguments as Redis does.
+// runWait checks the arguments as Redis does, and finds no replicas.
 func runWait(c *call) Reply {
 	if _, ok := wire.ParseInt(c.args[1]); !ok {
 		return errNotInt

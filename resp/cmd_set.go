@@ -17,7 +17,7 @@ type setOptions struct {
 	operand              string // of compare
 }
 
-// A comparison is a condition of SET on the value that the key holds, as of Redis 8.4.
+// A comparison is a condition of SET on the key's value, as of Redis 8.4.
 type comparison uint8
 
 const (
@@ -26,8 +26,8 @@ const (
 	compareOther            // IFNE
 )
 
-// parseSetOptions reads them in any order and case. As in Redis, an option may be repeated but not contradicted, and
-// numbers are looked at only when all options are known to be well formed.
+// parseSetOptions reads SET's options in any order and case. As in Redis, an option may be repeated but not contradicted, and
+// numbers are checked after all options have proved well formed.
 func parseSetOptions(args []string) (setOptions, bool) {
 	var o setOptions
 	for i := 0; i < len(args); i++ {
@@ -56,7 +56,8 @@ func parseSetOptions(args []string) (setOptions, bool) {
 	return o, true
 }
 
-// expire takes an option with the number that follows it, and says whether it gives an expiry that contradicts no other.
+// expire takes an option and the number behind the option. expire returns false if the option is no expiry, lacks the number, or
+// contradicts an earlier expiry.
 func (o *setOptions) expire(opt string, args []string) bool {
 	e, ok := expiryOption(opt)
 	if !ok || o.expires && e != o.expiry || len(args) == 0 {
@@ -66,7 +67,7 @@ func (o *setOptions) expire(opt string, args []string) bool {
 	return true
 }
 
-// ttl returns the TTL that the options give; if they give none, ttlMax.
+// ttl returns the TTL in the options, or else ttlMax.
 func (o *setOptions) ttl(command string, ttlMax time.Duration) (time.Duration, Reply) {
 	if !o.expires {
 		return ttlMax, nil
@@ -139,8 +140,8 @@ func writeKey(c *call, req quorum.WriteRequest) Reply {
 	})
 }
 
-// setExpired is SET with a Unix time in the past, after which the key is gone. With GET, the old value has to be read and removed at
-// one moment.
+// setExpired is SET with a Unix time in the past: the key is removed. With GET, the old value is read and removed at one
+// moment.
 func setExpired(c *call, o setOptions) Reply {
 	if o.get {
 		return runPlanned(c)
@@ -155,8 +156,8 @@ func setExpired(c *call, o setOptions) Reply {
 	})
 }
 
-// nullOrHolder answers SET NX GET. Null says that the lock was acquired, so a refusal is never null, even if the holder is
-// not known.
+// nullOrHolder answers SET NX GET. Null means an acquired lock, so a refusal is never null, even if the holder is
+// unknown.
 func nullOrHolder(o *outcome) Reply {
 	if o.done > 0 {
 		return Null{}

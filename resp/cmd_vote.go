@@ -12,10 +12,10 @@ import (
 	"lockproxy/script"
 )
 
-// votedMax bounds how many scripts are kept ready. Each holds its text, of at most 256 KiB, and its wrapper.
+// votedMax is the most scripts kept ready. Each script holds a text of at most 256 KiB, and a wrapper.
 const votedMax = 128
 
-// readyToVote returns the script as the engine runs it. It logs a text that is not in the table of families.
+// readyToVote returns the script in the engine's form, and logs a text outside the table of families.
 func readyToVote(s *Server, text *script.Script) *quorum.Script {
 	if ready, ok := s.voted.Get(text.SHA); ok {
 		return ready
@@ -28,7 +28,7 @@ func readyToVote(s *Server, text *script.Script) *quorum.Script {
 	return ready
 }
 
-// runByVote runs a script on every master and answers what a quorum answered.
+// runByVote runs a script on every master, and replies with the answer of a quorum.
 func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 	rule, refused := ruleOf(s, keys, args)
 	if refused != nil {
@@ -45,7 +45,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 	}
 	o := overlapAny
 	if len(req.Keys) > 0 && !req.ReadOnly && rule.Merge != vote.Telling {
-		o = overlapLater // it is not known what the script does to its keys
+		o = overlapLater // the script's changes to the keys are unknown
 	}
 	sl := c.claimTogether(o, req.Keys, func(out *outcome) Reply {
 		if out.done == 0 {
@@ -69,7 +69,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 	return nil
 }
 
-// ruleOf says how the answers of the masters merge, or why they cannot.
+// ruleOf returns the rule by which the masters' answers merge, or an error with the reason against a vote.
 func ruleOf(s *script.Script, keys, args []string) (vote.Rule, Reply) {
 	f := s.Family
 	if f == nil {
@@ -101,8 +101,8 @@ func ruleOf(s *script.Script, keys, args []string) (vote.Rule, Reply) {
 
 var listOfZero, _ = vote.ParseValue("*1;:0;")
 
-// lateReply is the reply that says no to a library that asked for a lock. Libraries that take nil for a yes take an integer
-// for the milliseconds to wait.
+// lateReply is the refusal for a library that asked for a lock. Libraries that read nil as a grant read an integer as the
+// milliseconds to wait.
 func lateReply(g script.Grant) vote.Value {
 	switch g {
 	case script.GrantNil:
@@ -142,7 +142,7 @@ func grants(g script.Grant, keys int) func(vote.Value) bool {
 	return func(v vote.Value) bool { return v.Kind == vote.IntValue && v.Int > 0 }
 }
 
-// runReply puts the reply of a script that ran by vote into the client's protocol.
+// runReply turns the value of a script that ran by vote into a Reply.
 func runReply(v vote.Value) Reply {
 	switch v.Kind {
 	case vote.IntValue:
@@ -167,7 +167,7 @@ func runReply(v vote.Value) Reply {
 	return Null{}
 }
 
-// A votedList is a list that a script replied. Its items are made when they are written.
+// A votedList is a script's list. The items are made when the reply is written.
 type votedList vote.Value
 
 func (r votedList) AppendTo(b []byte, resp3 bool) []byte {
@@ -178,7 +178,7 @@ func (r votedList) AppendTo(b []byte, resp3 bool) []byte {
 	return b
 }
 
-// appendHead appends a value; of a list, only the header that announces the items.
+// appendHead appends a value; of a list, only the header with the number of items.
 func appendHead(b []byte, v vote.Value, resp3 bool) []byte {
 	switch n := int(v.Int); {
 	case v.Kind == vote.MapValue && resp3:

@@ -12,7 +12,7 @@ import (
 
 const errWrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
-// onString makes a planner of what a command does to its key. It refuses a key of another type.
+// onString makes a planner of do, for a command on one string. The planner refuses a key of another type.
 func onString(do func(p *plan, k *planned, args []string) Reply) planner {
 	return func(p *plan, args []string) Reply {
 		k := p.key(args[1])
@@ -53,7 +53,7 @@ func planMGet(p *plan, args []string) Reply {
 	return all
 }
 
-// planSet is SET with all its options. A key that is set with a Unix time in the past is gone at once; with NX, that is refused.
+// planSet is SET with all options. A Unix time in the past removes the key at once; with NX, SET is refused.
 func planSet(p *plan, args []string) Reply {
 	o, ok := parseSetOptions(args[3:])
 	if !ok {
@@ -117,7 +117,7 @@ func planMSetNX(p *plan, args []string) Reply {
 	return p.setAll(args[1:])
 }
 
-// setAll sets names and values in turn, if none of the names is there.
+// setAll takes names and values in turn, and sets all of them, or none if a name exists.
 func (p *plan) setAll(pairs []string) Reply {
 	for pair := range slices.Chunk(pairs, 2) {
 		//mutant: MSETNX sets what is there
@@ -154,8 +154,8 @@ func planGetDel(_ *plan, k *planned, _ []string) Reply {
 	return old
 }
 
-// planGetEX gives a key that is to have no TTL the longest there is. As in Redis, an option may be repeated but not
-// contradicted, and the number is looked at only if the key is there.
+// planGetEX is GETEX; PERSIST sets the longest TTL, ttlMax. As in Redis, an option may be repeated but not contradicted,
+// and the number is checked only if the key exists.
 func planGetEX(p *plan, args []string) Reply {
 	o, persist, ok := parseGetEXOptions(args[2:])
 	if !ok {
@@ -193,7 +193,7 @@ func parseGetEXOptions(args []string) (o setOptions, persist, ok bool) {
 	return o, persist, true
 }
 
-// planDelEX deletes a key of any type or, with a condition, a string that meets it.
+// planDelEX deletes a key of any type. With a condition, the key must be a string with a fitting value.
 func planDelEX(p *plan, args []string) Reply {
 	k := p.key(args[1])
 	switch {

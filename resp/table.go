@@ -7,8 +7,8 @@ import (
 	"lockproxy/quorum/pubsub"
 )
 
-// THE command table: what a client may send, in Redis's own terms. Adding a command is adding a row; COMMAND, arity
-// checks, NOAUTH and the error texts follow from it.
+// THE command table: all commands for clients, in Redis's own terms. Adding a command is adding a row. COMMAND, arity
+// checks, NOAUTH and the error texts follow from the row.
 
 // allCommands makes the table once for all servers.
 var allCommands = sync.OnceValue(func() *table {

@@ -45,7 +45,7 @@ type Redis struct {
 	asking   sync.Mutex  // held by whoever asks for commands
 	watcher  *watcher    // nil: nobody watches
 
-	turns chan struct{} // has an element for each DialPatiently in its turn
+	turns chan struct{} // has an element for each DialPatiently that is connecting
 
 	mu      sync.Mutex // guards the fields below
 	own     *line      // nil: none, or in use for a question
@@ -111,7 +111,7 @@ func (u *Redis) GetKeys(args []string) ([]string, error) {
 	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "ERR ") {
 		return nil, fmt.Errorf("upstream %s: COMMAND GETKEYS: %w", u.opt.Addr, refused)
 	}
-	list, _ := reply.([]any) // an ERR says that there are no keys, or that the command is wrong
+	list, _ := reply.([]any) // an ERR means no keys, or a wrong command
 	var names []string
 	for _, item := range list {
 		if name, ok := item.(string); ok {

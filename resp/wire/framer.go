@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// ErrFraming says that what a server sent is no RESP.
+// ErrFraming says that a server's bytes are no RESP.
 var ErrFraming = errors.New("what it sent is no RESP")
 
-// A Framer finds where replies end, in bytes that arrive in any pieces. It keeps nothing of them: a reply of any size
-// passes by. It needs no stack either, for a reply ends when as many values have come as all its headers announced. A message is none of
-// them: before Redis 7.2, who publishes in a transaction to a channel of his own gets it amid the reply of EXEC.
+// A Framer finds where replies end, in bytes that arrive in any pieces. A Framer keeps no bytes: a reply of any size passes
+// by. A Framer needs no stack either: a reply ends when as many values have come as all headers announced. A message within a
+// reply does not count as a value. Before Redis 7.2, a client that publishes in a transaction to a channel of its own gets the
+// message amid the reply of EXEC.
 type Framer struct {
 	left   int64 // values still to come of the frame under way; 0: between frames
 	inside bool  // the first header of the frame under way has come
-	skip   int64 // bytes still to come of a string, with its line end
+	skip   int64 // bytes still to come of a string, with the line end
 	kind   byte  // of the line under way; 0: none
-	number int64 // in this line, as far as it was read
+	number int64 // of the line under way, as far as read
 	minus  bool  // the number has a minus sign
 	begun  bool  // some of the number was read
 }
@@ -26,10 +27,10 @@ type Framer struct {
 // countMax is the largest number of bytes or values that a header may announce.
 const countMax = 1 << 40
 
-// Between says that no frame is under way.
+// Between says whether no frame is under way.
 func (f *Framer) Between() bool { return f.left == 0 }
 
-// Next returns how many bytes of b belong to the frame that is under way, or begins there, and whether it ends there.
+// Next returns how many bytes of b belong to the frame under way, or else to a new frame, and whether the frame ends there.
 func (f *Framer) Next(b []byte) (n int, ends bool, err error) {
 	if f.left == 0 {
 		f.left, f.inside = 1, false
@@ -68,7 +69,7 @@ func (f *Framer) Next(b []byte) (n int, ends bool, err error) {
 	}
 }
 
-// line reads on in a line, and takes it into account when it ends.
+// line reads on in a line, and counts the line when complete.
 func (f *Framer) line(b []byte) (n int, ended, ok bool) {
 	end := bytes.IndexByte(b, '\n')
 	n = end + 1
@@ -77,7 +78,7 @@ func (f *Framer) line(b []byte) (n int, ended, ok bool) {
 	} else {
 		ended = true
 	}
-	perValue := int64(1) // how many values come for each one that the line counts
+	perValue := int64(1) // values that come for each item in the line's count
 	switch f.kind {
 	case '+', '-', ':', '_', '#', ',', '(':
 		if ended {
@@ -101,7 +102,7 @@ func (f *Framer) line(b []byte) (n int, ended, ok bool) {
 		f.left--
 	case kind == '$' || kind == '=' || kind == '!':
 		f.skip = f.number + 2
-	case kind == '|', kind == '>' && inside: // attributes come in front of the value that they describe, and see Framer
+	case kind == '|', kind == '>' && inside: // attributes precede a value, and are not counted as the value; for messages see Framer
 		f.left += f.number * perValue
 	default:
 		f.left += f.number*perValue - 1
@@ -128,8 +129,8 @@ func (f *Framer) digits(b []byte) bool {
 // firstWordMax is as far as FirstWord looks: further than the first word of any message.
 const firstWordMax = 64
 
-// FirstWord returns the string that an array or push at the beginning of b begins with, nil if it begins with anything
-// else. more says that b is too short to tell.
+// FirstWord returns the first element of an array or push at the beginning of b, or nil if the element is no string. more
+// says that b is too short to tell.
 func FirstWord(b []byte) (word []byte, more bool) {
 	short := len(b) < firstWordMax
 	_, rest, ok := bytes.Cut(b, []byte("\r\n"))

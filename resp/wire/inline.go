@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// splitArgs appends to args the words of an inline command: as Redis's sdssplitargs, with "…" that knows \n \r \t \b
-// \a \xHH, and '…' that knows \'. It returns false if a quote is not closed, or is followed by anything but space.
+// splitArgs appends to args the words of an inline command, as Redis's sdssplitargs does: "…" knows \n \r \t \b \a
+// \xHH, and '…' knows \'. splitArgs returns false if a quote is not closed, or a closing quote has text behind.
 func splitArgs(args []string, line []byte) ([]string, bool) {
 	i := 0
 	for {
@@ -25,7 +25,7 @@ func splitArgs(args []string, line []byte) ([]string, bool) {
 	}
 }
 
-// splitWord reads one word and returns how many bytes it took.
+// splitWord reads a word, and returns the word and the number of bytes read.
 func splitWord(line []byte) (string, int, bool) {
 	var word []byte
 	for i := 0; i < len(line); {
@@ -52,7 +52,7 @@ func splitWord(line []byte) (string, int, bool) {
 	return string(word), len(line), true
 }
 
-// appendDoubleQuoted reads up to the closing quote and returns how many bytes it took, 0 if there is none.
+// appendDoubleQuoted reads up to the closing quote, and returns the number of bytes read, 0 without a closing quote.
 func appendDoubleQuoted(word, line []byte) ([]byte, int) {
 	for i := 0; i < len(line); i++ {
 		switch c := line[i]; {

@@ -18,7 +18,7 @@ func ParseInt(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// SizeText is n bytes as the configuration has it, in kb, mb or gb if that is exact.
+// SizeText is n bytes as written in the configuration, in kb, mb or gb where exact.
 func SizeText(n int) string {
 	switch {
 	case n > 0 && n%(1<<30) == 0:

@@ -16,7 +16,7 @@ type Limits struct {
 	Command int // bytes of the whole request
 }
 
-// What a client may send before it has logged in, as in Redis.
+// The limits of a client before the login, as in Redis.
 const (
 	ArgsBeforeAuth = 10
 	BulkBeforeAuth = 16 << 10
@@ -45,15 +45,15 @@ const (
 	errUnauthedBulk      protocolError = "unauthenticated bulk length"
 )
 
-// A Parser finds commands in bytes that arrive in any pieces. The parser keeps its place in a command that is not complete,
-// so no byte of an argument is looked at twice. It allocates once for each command: the arguments are substrings of
-// one string.
+// A Parser finds commands in bytes that arrive in any pieces. The parser keeps its place in an incomplete command, so no
+// byte of an argument is read twice. The parser allocates once for each command: the arguments are substrings of a single
+// string.
 type Parser struct {
 	Limits Limits
 	Authed bool // the client may use all of Limits
 
-	Args []string // of the command that the latest Next found
-	Size int      // bytes of memory that Args hold on to
+	Args []string // of the command found by the latest Next
+	Size int      // bytes of memory held by Args
 
 	left  int    // arguments still to come; 0: between commands
 	pos   int    // where the next unseen part of the command begins
@@ -63,14 +63,14 @@ type Parser struct {
 
 type span struct{ from, to int }
 
-// SpanSize is what an argument takes beside its text.
+// SpanSize is the memory of an argument beside the text.
 const SpanSize = 32
 
-// keepArgs is how many arguments a parser of an idle connection keeps space for.
+// keepArgs is the most arguments for which the parser of an idle connection keeps space.
 const keepArgs = 64
 
-// Next looks for a command at the beginning of b, which must begin where the bytes consumed so far ended. It returns
-// how many bytes the command takes, or 0 if it is not complete. A complete command may have no Args: empty ones are
+// Next looks for a command at the beginning of b; b must begin where the bytes consumed so far ended. Next returns the
+// command's length in bytes, or 0 for an incomplete command. A complete command may have no Args: empty commands are
 // legal. After an error the parser is of no more use.
 func (p *Parser) Next(b []byte) (int, error) {
 	p.Args = p.Args[:0]
@@ -95,7 +95,7 @@ func (p *Parser) Next(b []byte) (int, error) {
 	return p.pos, nil
 }
 
-// begin reads the line that says how many arguments follow.
+// begin reads the line with the number of arguments.
 func (p *Parser) begin(b []byte) (int, error) {
 	line, ok := lengthLine(b)
 	if !ok {
@@ -118,7 +118,7 @@ func (p *Parser) begin(b []byte) (int, error) {
 	return 0, nil
 }
 
-// argument reads one argument, and says whether all of it was there.
+// argument reads an argument, and says whether the whole argument was in b.
 func (p *Parser) argument(b []byte) (bool, error) {
 	if p.bulk < 0 {
 		rest := b[p.pos:]
@@ -148,7 +148,7 @@ func (p *Parser) argument(b []byte) (bool, error) {
 		return false, nil
 	}
 	p.spans = append(p.spans, span{p.pos, p.pos + p.bulk})
-	p.pos += p.bulk + 2 // what ends an argument is not looked at, as in Redis
+	p.pos += p.bulk + 2 // the two bytes behind an argument are not checked, as in Redis
 	p.bulk = -1
 	return true, nil
 }
@@ -194,7 +194,7 @@ func (p *Parser) tooMany() protocolError {
 	return protocolError(fmt.Sprintf("command of more than %d arguments (max_args)", p.Limits.Args))
 }
 
-// Forget drops the arguments, so that an idle connection holds on to nothing.
+// Forget drops the arguments, so an idle connection holds no text.
 func (p *Parser) Forget() {
 	clear(p.Args)
 	if cap(p.Args) > keepArgs {
@@ -202,7 +202,7 @@ func (p *Parser) Forget() {
 	}
 }
 
-// lengthLine returns the line at the beginning of b without its end, which is '\r' and any byte, as in Redis.
+// lengthLine returns the line at the beginning of b without the line end: '\r' and any byte, as in Redis.
 func lengthLine(b []byte) ([]byte, bool) {
 	end := bytes.IndexByte(b, '\r')
 	if end < 0 || end+2 > len(b) {
@@ -211,7 +211,7 @@ func lengthLine(b []byte) ([]byte, bool) {
 	return b[:end], true
 }
 
-// tooLong returns err if b, in which no length line ends, is longer than one may be.
+// tooLong returns err if b is longer than a length line may be; no length line ends in b.
 func tooLong(b []byte, err protocolError) error {
 	if len(b) > LineMax {
 		return err

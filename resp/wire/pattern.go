@@ -1,6 +1,6 @@
 package wire
 
-// PatternMax is the longest pattern by which clients search among names that others chose; see Match for what a longer one may cost.
+// PatternMax is the longest pattern for a search among names of other clients. See Match for the cost of longer patterns.
 const PatternMax = 256
 
 // Match matches as Redis's patterns do: * ? [a-z] [^a-z] and \ for the character itself. It takes a time of at most
@@ -42,7 +42,7 @@ func MatchChannel(pattern, channel string) bool {
 	return Match(pattern, channel)
 }
 
-// matchOne matches one character, and returns how much of the pattern stands for it.
+// matchOne matches a character, and returns the length of the part of the pattern for the character.
 func matchOne(pattern string, c byte) (int, bool) {
 	switch pattern[0] {
 	case '?':

@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// A Reply is what a handler answers. Each knows how it looks on the wire:
+// A Reply is a handler's answer. Each Reply knows its own bytes:
 //
 //	Reply      RESP2             RESP3
 //	Status     +…                +…
@@ -29,20 +29,20 @@ import (
 type Reply interface {
 	// AppendTo appends the reply in the client's protocol.
 	AppendTo(b []byte, resp3 bool) []byte
-	// Size is about how much memory the reply holds on to.
+	// Size is about the memory held by the reply.
 	Size() int
 }
 
 type (
 	// Status is a short text such as OK.
 	Status string
-	// Error is an error with its code word. Line ends in it become spaces.
+	// Error is an error with a code word. Line ends in the text become spaces.
 	Error string
 	// Int is an integer.
 	Int int64
 	// Bulk is a string of any bytes.
 	Bulk string
-	// Verbatim is a text meant to be read by people, behind three letters that name its format, such as txt.
+	// Verbatim is a text for people, behind three letters for the format, for example txt.
 	Verbatim string
 	// Double is a number as C's %.17g writes it.
 	Double string
@@ -50,13 +50,13 @@ type (
 	BigNumber string
 	// Bool is a truth value.
 	Bool bool
-	// Null says that there is nothing.
+	// Null is no value.
 	Null struct{}
-	// NullArray is Null where Redis 2 would have answered an array.
+	// NullArray is Null in place of an array; RESP2 has a Null of its own for arrays.
 	NullArray struct{}
 	// Array is a sequence.
 	Array []Reply
-	// Set is a sequence in which order means nothing.
+	// Set is a sequence without order.
 	Set []Reply
 	// Map holds keys and values in turn.
 	Map []Reply
@@ -68,7 +68,7 @@ type (
 	Raw []byte
 )
 
-// OK is what most commands answer that have nothing to tell.
+// OK is the reply of most commands with nothing to tell.
 var OK Reply = Status("OK")
 
 func (r Status) AppendTo(b []byte, _ bool) []byte { return redcon.AppendString(b, string(r)) }
@@ -134,7 +134,7 @@ func (r Set) AppendTo(b []byte, resp3 bool) []byte  { return appendList(b, '~', 
 func (r Map) AppendTo(b []byte, resp3 bool) []byte  { return appendList(b, '%', len(r)/2, r, resp3) }
 func (r Push) AppendTo(b []byte, resp3 bool) []byte { return appendList(b, '>', len(r), r, resp3) }
 
-// appendList appends what is a list of this kind, and that long, in RESP3 only.
+// appendList appends a list with a header of kind and n in RESP3, and an Array in RESP2.
 func appendList(b []byte, kind byte, n int, items []Reply, resp3 bool) []byte {
 	if !resp3 {
 		return Array(items).AppendTo(b, resp3)
@@ -189,7 +189,7 @@ func AppendCommand(b []byte, args ...string) []byte {
 	return b
 }
 
-// AppendHeader appends the line that says how many arguments (*) or bytes ($) follow.
+// AppendHeader appends the line with the number of the arguments (*) or bytes ($) that follow.
 func AppendHeader(b []byte, kind byte, n int) []byte {
 	b = strconv.AppendInt(append(b, kind), int64(n), 10)
 	return append(b, '\r', '\n')
