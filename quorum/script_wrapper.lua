@@ -148,7 +148,7 @@ local function shown(name, key, left)
   if before[key] and given(key, expiry(key)) then return left end
   left = call('PTTL', key)
   --mutant: the TTL that a script reads is that of the key
-  local late = real.REDIS_VERSION_NUM and 3 or 19 -- the most by which the key expires after the requested time: see expiries.lateness
+  local late = real.REDIS_VERSION_NUM and 3 or 19 -- the most by which the key expires after the requested time: see expiry.go
   left = left < 0 and most or math.max(1, floor((left - extra - late) / (1 + factor)))
   if find(name, 'expiretime', 1, true) then left = left + now() end
   if sub(name, 1, 1) ~= 'p' then left = floor((left + 500) / 1000) end
