@@ -6,7 +6,7 @@ import (
 	"lockproxy/script"
 )
 
-// A Client is who a client is, as lists and logs tell.
+// A Client identifies a client in lists and logs.
 type Client struct {
 	Addr    string
 	Name    string // of CLIENT SETNAME
@@ -14,28 +14,27 @@ type Client struct {
 	User    string
 }
 
-// An Event is one thing that became of a lock.
+// An Event is one step in the life of a lock, for the audit log.
 type Event struct {
 	What   string
 	Key    quorum.Key
-	Token  string // empty if nobody knows it
-	Fence  int64  // 0: there is none, or nobody knows it
+	Token  string // empty: unknown
+	Fence  int64  // 0: no fence, or unknown
 	Cause  string
 	Client Client
 }
 
-// What an Event tells.
+// The values of Event.What.
 const (
-	Granted  = "granted"  // the reply that grants the lock is written
+	Granted  = "granted"  // the granting reply is written
 	Refused  = "refused"  // a LOCK … WAIT got no lock
 	Released = "released" // by its holder
 	Extended = "extended" // by a command of a client
-	Deleted  = "deleted"  // by DEL or UNLINK, whoever holds it
+	Deleted  = "deleted"  // by DEL or UNLINK, whoever held the lock
 	Lost     = "lost"     // a LOCK … HOLD could not be extended
 	Forced   = "forced"   // by FORCEUNLOCK
 )
 
-// client tells who the client is.
 func (s *session) client() Client {
 	i := &s.identity
 	i.mu.Lock()
@@ -43,7 +42,7 @@ func (s *session) client() Client {
 	return Client{Addr: s.addr(), Name: i.name, Library: i.library(), User: i.user}
 }
 
-// audit tells the audit log, if there is one, of something that the client has done.
+// audit tells the audit log, if configured, of an event caused by the client.
 func (s *session) audit(e Event) {
 	if told := s.server.cfg.Audit; told != nil {
 		e.Client = s.client()
@@ -51,7 +50,8 @@ func (s *session) audit(e Event) {
 	}
 }
 
-// auditReleased returns done, which takes the outcome of a release. Where there is an audit log, the log is told first of what was held.
+// auditReleased returns done, which takes the outcome of a release. With an audit log, the returned function first tells the log of a lock
+// that was held.
 func (s *session) auditReleased(e Event, done func(quorum.Released)) func(quorum.Released) {
 	if s.server.cfg.Audit == nil {
 		return done
@@ -94,9 +94,9 @@ func refusalOf(a quorum.Acquired) string {
 	return "held by another"
 }
 
-// votedEvents are what a script by vote comes to if it takes or extends something. They are nil if that is not known from the table of
-// families, and empty if the script does neither, though it sets keys, as Redisson's releases do. Most scripts lock KEYS[1], and have further
-// keys for other things.
+// votedEvents are the events of a script by vote, if the script takes or extends something. nil means unknown: the table of families lacks
+// the script. Empty means neither taken nor extended, though the script sets keys, as Redisson's releases do. Most scripts lock KEYS[1],
+// and have further keys for other purposes.
 func votedEvents(s *Server, f *script.Family, req *quorum.RunRequest) []Event {
 	if s.cfg.Audit == nil || f == nil {
 		return nil
@@ -117,8 +117,8 @@ func votedEvents(s *Server, f *script.Family, req *quorum.RunRequest) []Event {
 	return events
 }
 
-// auditVoted tells of a release by a script that ran by vote, if the script is in the table of families. A reply of 0 that grants says
-// that the holder has an outer hold left.
+// auditVoted tells of a release by a script by vote in the table of families. A granting reply of 0 says that the holder keeps an outer
+// hold.
 func auditVoted(s *session, f *script.Family, req *quorum.RunRequest, r *quorum.Ran) {
 	if s.server.cfg.Audit == nil || f == nil || f.Kind != script.Releases || r.Err != nil || len(req.Keys) == 0 ||
 		!req.Rule.Granted(r.Reply) || r.Reply.Kind == vote.IntValue && r.Reply.Int == 0 {

@@ -11,9 +11,9 @@ import (
 
 // calls counts the calls of one command.
 type calls struct {
-	took     quorum.Histogram // of the commands that ran, from when the command was found until its reply was about to be written
-	failed   atomic.Uint64    // how many of these were answered with an error
-	rejected atomic.Uint64    // requests that were refused before the command ran
+	took     quorum.Histogram // of commands that ran, from finding the command until just before the write of the reply
+	failed   atomic.Uint64    // how many commands ran and were answered with an error
+	rejected atomic.Uint64    // requests refused before the command ran
 }
 
 // allCalls has the calls of every row of the command table. The map is complete from the start, so that sessions read the map without
@@ -31,7 +31,7 @@ func newCalls(t *table) allCalls {
 	return all
 }
 
-// note counts the command of a slot, whose reply is about to be written. A command that was queued by MULTI is not counted.
+// note counts the command of a slot whose reply is about to be written. Commands queued by MULTI are not counted.
 func (all allCalls) note(sl *slot, now time.Time, reply Reply) {
 	counted, failed := all[sl.row], isError(reply)
 	switch {

@@ -8,15 +8,15 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// A call is one command being run. Handlers get it, and must not keep it or its args.
+// A call is one command being run. A handler must keep neither the call nor its args.
 type call struct {
 	session *session
 	server  *Server
-	named   *command // the row of the command's name; nil: the proxy does not have it
-	cmd     *command // named, or the row of its subcommand; nil: the proxy does not have it
+	named   *command // the row of the command's name; nil: the proxy has no such command
+	cmd     *command // named, or the row of its subcommand; nil: the proxy has no such command
 	args    []string
 	began   time.Time
-	runs    bool // the command has passed the checks that may reject it
+	runs    bool // the command has passed all checks
 }
 
 // newReply returns a slot for the reply to the command.
@@ -55,7 +55,7 @@ func (r *reader) dispatch() {
 	}
 	if reply != nil {
 		sl := c.newReply()
-		sl.leads = s.identity.resp3 != spoke // messages are in the new protocol from here on, and do not come before the client is told
+		sl.leads = s.identity.resp3 != spoke // messages in the new protocol come behind the reply
 		s.answerBy(sl, reply)
 	}
 	s.memory.give(s.reserve)
@@ -65,7 +65,7 @@ func (r *reader) dispatch() {
 }
 
 // run takes the command past the checkpoints to its handler, which runs once. The answer is nil if a slot gets the reply, or if the
-// connection ends in its place.
+// connection ends without a reply.
 func (c *call) run() Reply {
 	for _, pass := range way {
 		if answer, passes := pass(c); !passes {
@@ -78,13 +78,13 @@ func (c *call) run() Reply {
 // A checkpoint answers a command, or lets it pass to the next checkpoint.
 type checkpoint func(c *call) (answer Reply, passes bool)
 
-// way is a command's way: the checkpoints in the order in which a command passes them. Behind passKnown, a command has its row, its number
-// of arguments is right, and the client has logged in. An upstream itself decides which commands it knows, and with how many arguments.
+// way is a command's way: the checkpoints in the order in which a command passes them. Behind passKnown, a command has its row and a right
+// number of arguments, and the client has logged in. For its own commands, the upstream checks name and arguments.
 var way = [...]checkpoint{
 	passAttack,      // an HTTP request ends the connection
 	passCaching,     // no reply may be cached
-	passConfirmed,   // where a subscription decides whether the command may be sent, it is confirmed first
-	passUpstream,    // what is not about locks is served there
+	passConfirmed,   // a subscription that decides whether the command may be sent is confirmed first
+	passUpstream,    // commands about other keys than locks go upstream
 	passKnown,       // row, arguments, login, reserved keys: as Redis checks
 	passSubscribed,  // a subscribed RESP2 client may send little
 	passLost,        // the loss of a held lock is told first
@@ -122,7 +122,7 @@ func passKnown(c *call) (Reply, bool) {
 	return nil, true
 }
 
-// check makes the checks that Redis makes before a command runs, in Redis's order.
+// check makes Redis's checks before a command runs, in Redis's order.
 func check(c *call) Reply {
 	switch {
 	case c.named == nil:
@@ -177,13 +177,14 @@ func passWatch(c *call) (Reply, bool) {
 	return runWatching(c)
 }
 
-// listensOnly says whether the client may not send the command of this row because it has subscribed to something.
+// listensOnly says whether the row's command is closed to the client because of a subscription.
 func listensOnly(c *call, row *command) bool {
 	s := c.session
 	return !s.identity.resp3 && s.subscriptions.any() && (row == nil || row.flags&subscribedToo == 0)
 }
 
-// rejected returns the reply to a refused command. It spoils the transaction, wherever that is; a refused EXEC ends it.
+// rejected returns the reply to a refused command. The transaction, here or at the upstream, is spoiled; a refused EXEC ends the
+// transaction.
 func rejected(c *call, refused Reply) Reply {
 	spoilAnywhere(c)
 	if c.named == nil || c.named.name != "exec" {
@@ -198,7 +199,7 @@ func rejected(c *call, refused Reply) Reply {
 	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))
 }
 
-// isAttack recognises an HTTP request: a web page made somebody's browser talk to this port. Redis hangs up.
+// isAttack recognises an HTTP request: a web page made a browser talk to this port. Redis hangs up.
 func isAttack(name string) bool {
 	name = wire.Lower(name)
 	return name == "post" || name == "host:"

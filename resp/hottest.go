@@ -9,17 +9,17 @@ import (
 	"lockproxy/resp/hot"
 )
 
-// hottest are the keys that clients of this proxy contend for. Only a refused attempt and a finished wait touch a sketch: a lock that is
-// free costs nothing.
+// hottest are the keys that clients of this proxy contend for. Only refused attempts and finished waits touch a sketch: a free lock costs
+// nothing.
 type hottest struct {
-	refused hot.Sketch // attempts that were refused
-	waited  hot.Sketch // seconds that a LOCK … WAIT took
+	refused hot.Sketch // refused attempts
+	waited  hot.Sketch // seconds of LOCK … WAIT
 }
 
 // A HotKey is a key that clients contend for.
 type HotKey = hot.Key
 
-// hotTold is how many keys INFO tells.
+// hotTold is how many keys INFO shows.
 const hotTold = 10
 
 // waitLeast is the shortest wait that counts: a LOCK … WAIT on a free key takes less.
@@ -31,10 +31,10 @@ func (s *Server) Hottest(n int) (refused, waited []HotKey) {
 	return s.hottest.refused.Top(n, now), s.hottest.waited.Top(n, now)
 }
 
-// refuse notes an attempt that was refused, because another client holds the key.
+// refuse notes an attempt refused because another client holds the key.
 func (h *hottest) refuse(key quorum.Key) { h.refused.Add(key, 1, time.Now()) }
 
-// wait notes a LOCK … WAIT that is over.
+// wait notes the end of a LOCK … WAIT.
 func (h *hottest) wait(key quorum.Key, began time.Time) {
 	now := time.Now()
 	if waited := now.Sub(began); waited >= waitLeast {
@@ -42,7 +42,7 @@ func (h *hottest) wait(key quorum.Key, began time.Time) {
 	}
 }
 
-// vote notes a script by vote that was to take a lock and was refused.
+// vote notes a refused script by vote that was to take a lock.
 func (h *hottest) vote(req *quorum.RunRequest, r *quorum.Ran) {
 	if req.Rule.Merge == vote.Taking && r.Err == nil && len(req.Keys) > 0 && !req.Rule.Granted(r.Reply) {
 		h.refuse(quorum.Key{DB: req.DB, Name: req.Keys[0]})

@@ -15,25 +15,26 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// A reader takes what one client sends, finds the commands in it, and runs them. The reader has a goroutine of its own, and goes on reading
-// while a command waits, so that the session notices at once when the client hangs up. Only this goroutine uses the fields, except as they say.
+// A reader takes the bytes of one client, finds the commands in the bytes, and runs the commands. The reader has its own goroutine, and
+// goes on reading while a command waits, so that the session notices a hang-up at once. Only this goroutine uses the fields, unless a field
+// says otherwise.
 type reader struct {
 	session  *session
 	in       input
-	wire     *metered // below TLS; nil: there is none
+	wire     *metered // below TLS; nil: the connection has no TLS
 	parser   wire.Parser
-	line     *admission.Place // the place in line where more is asked than can be answered in time (load.go)
-	lined    time.Time        // since when this command waits in line, if it does
-	dropped  bool             // a command that had to wait was given up: no further command is run
+	line     *admission.Place // the place in line under overload (load.go)
+	lined    time.Time        // when this command began to wait in line; zero: the command does not wait
+	dropped  bool             // a waiting command was given up: no further command is run
 	over     bool             // the connection is of no more use
 	dumped   int              // bytes discarded while closing
-	news     chan struct{}    // not nil: the client sends nothing more, and something may have changed (halfclose.go)
-	patience *time.Timer      // for a client that sends nothing more
-	heldUp   atomic.Bool      // a command waits; others look at it
+	news     chan struct{}    // tells the reader of changes once the client sends nothing more (halfclose.go); nil before
+	patience *time.Timer      // ends a client after its last bytes, if its last commands take too long
+	heldUp   atomic.Bool      // a command waits; other goroutines read the flag
 }
 
-// lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has
-// unread input would destroy the reply on its way.
+// lingerTime is how long the reader waits for the client to take the last reply and close. To close a socket with unread input would
+// destroy the reply on its way. lingerBytes is how much input the reader discards meanwhile.
 const (
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20
@@ -47,7 +48,7 @@ func (r *reader) init(s *session) {
 	r.line = s.server.engine.Admission().Place(s.replies.kick)
 }
 
-// meter has the memory budget count what TLS holds of the client's input.
+// meter has the memory budget count the client's input within TLS.
 func (r *reader) meter(m *metered) {
 	r.wire = m
 	m.account, m.counted = &r.session.memory, &r.in.counted
@@ -68,7 +69,7 @@ func (r *reader) run() {
 	}
 }
 
-// read reads once more of what the client sends.
+// read reads once from the client.
 func (r *reader) read() {
 	s := r.session
 	space, err := r.space()
@@ -94,8 +95,8 @@ func (r *reader) read() {
 	}
 }
 
-// speaksTLS waits for the TLS handshake, if there is one, and says whether to go on. It waits for Limits.Auth at most: strangers who
-// never end theirs must not take the places of clients that can show a certificate.
+// speaksTLS completes the TLS handshake of a connection with TLS, and says whether to go on. The wait is Limits.Auth at most: strangers
+// with an endless handshake must not take the places of clients with a certificate.
 func (r *reader) speaksTLS() bool {
 	s := r.session
 	conn, ok := s.conn.(*tls.Conn)
@@ -119,7 +120,7 @@ func (r *reader) speaksTLS() bool {
 	return err == nil
 }
 
-// shookHands notes that the TLS handshake is complete: a client that need not log in is no stranger any more.
+// shookHands notes the complete TLS handshake: a client without a need to log in is no stranger any more.
 func (r *reader) shookHands() {
 	r.delivered()
 	if r.wire != nil {
@@ -130,15 +131,15 @@ func (r *reader) shookHands() {
 	}
 }
 
-// delivered notes that TLS has delivered what it read.
+// delivered notes that TLS has delivered the bytes read.
 func (r *reader) delivered() {
 	if r.wire != nil {
 		r.wire.delivered()
 	}
 }
 
-// space returns where to read to. While a command waits, Limits.Input bounds what is read behind it; the parser bounds a single command.
-// While closing, what was read before is discarded.
+// space returns the room to read into. While a command waits, Limits.Input bounds the bytes read behind the command; the parser bounds a
+// single command. While the connection closes, bytes read before are discarded.
 func (r *reader) space() ([]byte, error) {
 	if r.session.replies.closing.Load() {
 		r.discard()
@@ -157,7 +158,7 @@ func (r *reader) space() ([]byte, error) {
 	return space, nil
 }
 
-// discard drops what a client sends after its last command. Once that is answered, more than lingerBytes ends the connection.
+// discard drops the bytes behind a client's last command. Once the last command is answered, more than lingerBytes ends the connection.
 func (r *reader) discard() {
 	r.dumped += r.in.len()
 	r.in.release()
@@ -166,7 +167,7 @@ func (r *reader) discard() {
 	}
 }
 
-// runAll runs all complete commands that have arrived.
+// runAll runs the commands that have arrived whole.
 func (r *reader) runAll() {
 	s := r.session
 	defer r.yield()
@@ -182,7 +183,7 @@ func (r *reader) runAll() {
 		}
 		r.in.consume(n)
 		if len(r.parser.Args) == 0 {
-			s.mute.advance() // as in Redis, an empty request is what CLIENT REPLY SKIP skips
+			s.mute.advance() // as in Redis, an empty request uses up CLIENT REPLY SKIP
 			continue
 		}
 		r.dispatch()
@@ -190,17 +191,17 @@ func (r *reader) runAll() {
 	}
 }
 
-// yield gives away what others wait for, before the reader reads: requests to the upstream, replies to the writer, a turn in line.
+// yield passes on, before the reader reads, whatever others wait for: requests to the upstream, replies to the writer, a turn in line.
 func (r *reader) yield() {
 	r.sendThere()
 	r.session.replies.wakeWriter()
 	r.line.Yield()
 }
 
-// await has the command that the reader runs wait until ready. Meanwhile the reader goes on reading, so that the session notices at once when the
-// client hangs up. If await returns false, the connection is ending: the command is given up, and is not answered.
+// await keeps the reader's command waiting until ready. Meanwhile the reader goes on reading, so that the session notices a hang-up at
+// once. If await returns false, the connection is ending: the command is given up, and gets no answer.
 //
-// Each change that ready may look at wakes the reader (waker.wake).
+// Each change of a state read by ready wakes the reader (waker.wake).
 func (r *reader) await(ready func() bool) bool {
 	if r.dropped {
 		return false
@@ -222,8 +223,8 @@ func (r *reader) await(ready func() bool) bool {
 	}
 }
 
-// hear waits for news: for more that the client sends or, if it sends nothing more, for a change. It says whether a command that waits
-// may still be run.
+// hear waits for news: for more bytes from the client, or for a change once the client sends nothing more. hear says whether a waiting
+// command may still be run.
 func (r *reader) hear() bool {
 	s := r.session
 	if r.news == nil {
@@ -247,7 +248,7 @@ func (r *reader) pipeline() int {
 	return most
 }
 
-// sendThere gives the upstream what is gathered for it.
+// sendThere flushes the requests gathered for the upstream.
 func (r *reader) sendThere() {
 	if r.session.uplink.link != nil {
 		r.session.uplink.link.flush()

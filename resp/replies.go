@@ -8,11 +8,11 @@ import (
 )
 
 // replies are one connection's replies in the order of its commands. The reader gives each command a slot. The engine's outcomes, or the
-// upstream, fill the slot. One writer writes the slots that are ready, from the head on (writer.go); the relay of the upstream's replies
-// takes turns with the writer (turn.go).
+// upstream, fill the slot. One writer writes ready slots from the head on (writer.go). The relay of the upstream's replies takes turns with
+// the writer (turn.go).
 //
-// The reader waits in its Read, or in hearOut when the client sends nothing more. The methods that say so wake the reader to look again
-// at the command that waits.
+// The reader waits in its Read, or in hearOut when the client sends nothing more. Some methods wake the reader for another look at the
+// waiting command, and say so.
 type replies struct {
 	server  *Server
 	conn    net.Conn           // to the client
@@ -21,18 +21,18 @@ type replies struct {
 	writing atomic.Int64 // when the write to the client under way began, 0 if there is none; server clock, ms
 	closing atomic.Bool  // no command is run any more; set with mu held
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields from here on
 	ready      sync.Cond  // the writer waits for work
 	head, tail *slot
-	batch      *slot // what the writer writes; the queue has it no more
-	latest     *slot // the youngest slot in the queue that leads, or is a message: the next message goes right behind it
-	untold     *slot // the youngest slot in the queue that confirms a subscription which the upstream has confirmed
-	alone      int   // commands in flight that nothing may overlap
-	owed       int   // slots in the queue that the upstream still owes replies
+	batch      *slot // the slots being written, no longer in the queue
+	latest     *slot // the youngest slot in the queue that leads or is a message; the next message goes right behind
+	untold     *slot // the youngest slot in the queue that confirms a subscription confirmed by the upstream
+	alone      int   // commands in flight with overlapNone
+	owed       int   // slots in the queue with replies still owed by the upstream
 	reads      reads
 	waker      waker
 	throttled  bool      // the reader waits for the backlog to go down
-	gone       bool      // the client is; closing is set, too
+	gone       bool      // the client is gone; closing is set, too
 	written    bool      // the writer has ended
 	turn       sync.Cond // the relay waits to write
 	relaying   bool      // the relay writes to the client, or is in the midst of a frame
@@ -47,8 +47,8 @@ func (r *replies) init(srv *Server, conn net.Conn, memory *account, kill func(ca
 	r.ready.L, r.turn.L = &r.mu, &r.mu
 }
 
-// enter gives a slot its place behind those that it may overlap. If the slot may not be there yet, enter returns false, and wakes the
-// reader when the slot in the way is ready. If the connection is ending and answers nothing more, enter returns false, too.
+// enter gives a slot its place behind slots that it may overlap. If the slot has to wait, enter returns false, and wakes the reader when
+// the slot in the way is ready. If the connection is ending and answers nothing more, enter returns false, too.
 func (r *replies) enter(sl *slot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,8 +63,8 @@ func (r *replies) enter(sl *slot) bool {
 	return true
 }
 
-// add gives a slot its place whose reply is known, and of that size. It returns the limit that does not let the reply wait, if there is
-// one. The writer is woken when the commands that arrived together have run.
+// add gives a slot with a known reply its place. size is the reply's. If a limit forbids the reply to wait, add returns the limit. The
+// writer is woken later, when all commands that arrived together have run.
 func (r *replies) add(sl *slot, size int) (spent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,8 +94,8 @@ func (r *replies) push(sl *slot) bool {
 	return true
 }
 
-// deliver puts a message into the queue, in front of commands that wait for their outcomes. The size is the message's, for the output
-// limit. deliver returns the limit that does not let the message wait, if there is one.
+// deliver puts a message into the queue, in front of commands that wait for their outcomes. size counts towards the output limit. If a
+// limit forbids the message to wait, deliver returns the limit.
 func (r *replies) deliver(sl *slot, size int) (spent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *replies) deliver(sl *slot, size int) (spent string) {
 	r.backlog.weigh(sl.memory)
 	after := r.latest
 	if after == nil {
-		after = r.relayedBy // a part of its replies is written
+		after = r.relayedBy // some of the slot's replies are written
 	}
 	if after == nil {
 		sl.next, r.head = r.head, sl
@@ -123,14 +123,14 @@ func (r *replies) deliver(sl *slot, size int) (spent string) {
 	return r.backlog.output(sl, size)
 }
 
-// tellFirst has messages wait that the upstream sends, until the slot is written, which confirms the subscription to them.
+// tellFirst holds messages from the upstream back until the slot is written: the slot confirms the subscription to these messages.
 func (r *replies) tellFirst(sl *slot) {
 	r.mu.Lock()
 	r.untold = sl
 	r.mu.Unlock()
 }
 
-// tellReady tells those who wait for the slot. mu is held.
+// tellReady wakes the writer or the reader if one of the two waits for the slot. mu is held.
 func (r *replies) tellReady(sl *slot) {
 	if r.head == sl {
 		r.ready.Signal()
@@ -138,7 +138,7 @@ func (r *replies) tellReady(sl *slot) {
 	r.waker.free(sl)
 }
 
-// wakeWriter tells the writer of replies that handlers gave at once. They are written together.
+// wakeWriter tells the writer of replies given at once by handlers. The replies are written together.
 func (r *replies) wakeWriter() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,8 +147,8 @@ func (r *replies) wakeWriter() {
 	}
 }
 
-// take removes the slots that can be written now: those at the head that are ready. Once the client is gone, a lock must not be handed
-// out any more, so take stops before the first slot that has one. mu is held.
+// take removes the ready slots at the head. Once the client is gone, no lock may be handed out any more, so take stops before the first
+// slot with a lock. mu is held.
 func (r *replies) take() *slot {
 	if r.relaying {
 		return nil
@@ -178,8 +178,7 @@ func (r *replies) take() *slot {
 	return first
 }
 
-// stop has the writer end when it has written what is queued, and behind that one last reply, if there is one. No command is run any
-// more.
+// stop has the writer end after the queued slots and the slot last, if not nil. No command is run any more.
 func (r *replies) stop(last *slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +189,7 @@ func (r *replies) stop(last *slot) {
 	r.ready.Signal()
 }
 
-// abandon says that the client is gone: no lock is handed out any more, and the writer ends.
+// abandon notes that the client is gone: no lock is handed out any more, and the writer ends.
 func (r *replies) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,15 +213,16 @@ func (r *replies) isWritten() bool {
 	return r.written
 }
 
-// send writes to the client, for the writer or the relay, and returns how much was written. The janitor ends a write that takes too long.
+// send writes to the client, for the writer or the relay, and returns how many bytes were written. The janitor ends a write of more than
+// Limits.Write.
 func (r *replies) send(b []byte) (int, error) {
 	r.writing.Store(r.server.clock.Load())
 	defer r.writing.Store(0)
 	return r.conn.Write(b)
 }
 
-// rearm takes back the deadline that woke the reader, and says whether the reader is to go on. Once the writer has ended, the deadline is
-// the writer's: until then the client may take the last reply and close.
+// rearm clears the deadline that woke the reader, and says whether the reader is to go on. Once the writer has ended, the deadline is the
+// writer's: until then the client may take the last reply and close.
 func (r *replies) rearm() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -236,7 +236,7 @@ func (r *replies) kick() {
 	r.waker.wake()
 }
 
-// kickUnlessEnding is kick, unless the connection is ending: then the reader waits for the client to close, and is not disturbed.
+// kickUnlessEnding is kick, unless the connection is ending: then the reader waits undisturbed for the client to close.
 func (r *replies) kickUnlessEnding() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,8 +245,8 @@ func (r *replies) kickUnlessEnding() {
 	}
 }
 
-// admits says whether the reader may run another command, of which so many may be under way. If it may not, it is woken when enough
-// replies are written.
+// admits says whether the reader may run another command with a pipeline of most commands. If not, the reader is woken when enough replies
+// are written.
 func (r *replies) admits(most int) bool {
 	if !r.backlog.full(most) {
 		return true
@@ -257,14 +257,14 @@ func (r *replies) admits(most int) bool {
 	return !r.throttled
 }
 
-// isIdle says whether no reply is to be written.
+// isIdle says whether no reply waits to be written.
 func (r *replies) isIdle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.head == nil && r.batch == nil
 }
 
-// lookAgain lets a throttled reader go on, if it waited for memory that others have given back.
+// lookAgain lets a throttled reader go on, if other clients have given back the lacking memory.
 func (r *replies) lookAgain() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

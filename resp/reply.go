@@ -27,5 +27,5 @@ type (
 
 var okReply = wire.OK
 
-// errEnding stands for the reply to a command that was given up while it waited. The connection is ending, and the client gets no reply.
+// errEnding stands for the reply to a command given up while waiting. The connection is ending, and the client gets no reply.
 const errEnding = Error("ERR the connection is ending")

@@ -14,13 +14,13 @@ import (
 )
 
 // A router says where a command is served, if there is an upstream. A command about a lock's name is served here, by vote; a command about
-// any other name, there. Commands without keys go there too, except those about the connection to this proxy, and those that any server
-// answers alike, as TIME.
+// any other name, there. Commands without keys go there too, with two exceptions: commands about the connection to this proxy, and commands
+// that any server answers alike, as TIME.
 //
-// The answer follows from the settings, the command's row and arguments, and the scripts that are known. The upstream is asked only for
-// its commands, and for the keys of a command that names them in its own way.
+// The destination follows from the settings, the command's row and arguments, and the known scripts. The upstream is asked only for its
+// command table, and for the keys of a command with keys in unusual places.
 type router struct {
-	patterns []string // of the names of locks: the setting lock_keys
+	patterns []string // the setting lock_keys
 	upstream *upstream.Redis
 	scripts  *script.Cache
 	routes   *lru.Cache[script.Digest, *scriptRoute] // by the script's SHA-1
@@ -34,25 +34,25 @@ const (
 	there                    // by the upstream
 )
 
-// A refusal says why a command has no destination. The zero refusal says that it has one.
+// A refusal says why a command has no destination. The zero refusal is of a command with a destination.
 type refusal struct {
 	reply  Error
-	split  string // what the log is told of a command that lock_keys splits; "": no other reason than reply
-	failed error  // the upstream could not be asked; there is no reply then
+	split  string // for the log, if lock_keys splits the command; "": reply is the only reason
+	failed error  // why the upstream could not be asked; reply is empty then
 }
 
 func (r refusal) is() bool { return r != refusal{} }
 
 func refuse(reply Error) refusal { return refusal{reply: reply} }
 
-// splits refuses a command because of what lock_keys matches: some of its names and not others, or one that is no lock's.
+// splits refuses a command because lock_keys matches some of its names and not others, or a name must be a lock's and is not.
 func splits(reply Error) refusal { return refusal{reply: reply, split: string(reply)} }
 
-// neverForwarded are commands that would turn the connection into something else.
+// neverForwarded are commands that change the nature of the connection.
 var neverForwarded = map[string]bool{"sync": true, "psync": true, "replconf": true}
 
-// isLock says whether the name is a lock's: a pattern of lock_keys matches the name, or its {tag}. As in a cluster of Redis, names
-// with the same tag belong together, so a lock's channels and queues follow the lock.
+// isLock says whether the name is a lock's: a pattern of lock_keys matches the name, or its {tag}. As in a cluster of Redis, names with the
+// same tag belong together, so a lock's channels and queues follow the lock.
 func (r *router) isLock(name string) bool {
 	if r.matchesLock(name) {
 		return true
@@ -66,7 +66,7 @@ func (r *router) matchesLock(name string) bool {
 	return slices.ContainsFunc(r.patterns, func(pattern string) bool { return wire.Match(pattern, name) })
 }
 
-// newRouter returns the router of a server with these settings; nil if there is no upstream.
+// newRouter returns a router by the settings; nil if there is no upstream.
 func newRouter(cfg *Config, scripts *script.Cache) *router {
 	if cfg.Upstream == nil {
 		return nil
@@ -74,10 +74,10 @@ func newRouter(cfg *Config, scripts *script.Cache) *router {
 	return &router{patterns: cfg.LockKeys, upstream: cfg.Upstream, scripts: scripts, routes: newCache[script.Digest, *scriptRoute](routesMax)}
 }
 
-// isThere says whether the upstream has the topic, too: all but the channels of locks.
+// isThere says whether the upstream has the topic, too: all topics but the channels of locks.
 func (r *router) isThere(t pubsub.Topic) bool { return t.Kind == pubsub.Pattern || !r.isLock(t.Name) }
 
-// destination returns where the command is served, or why nowhere. cmd is its row, or nil if this proxy does not have it.
+// destination returns where the command is served, or why nowhere. cmd is the command's row, nil if unknown to the proxy.
 func (r *router) destination(args []string, cmd *command) (destination, refusal) {
 	row := cmd.row(args)
 	switch {
@@ -91,7 +91,7 @@ func (r *router) destination(args []string, cmd *command) (destination, refusal)
 		return r.byPubSub(args, cmd, row)
 	case !row.keys.none():
 		if !row.accepts(len(args)) {
-			return there, refusal{} // its error is as good as ours
+			return there, refusal{} // the upstream's error is as good as ours
 		}
 		if row.keys.numkeys > 0 {
 			return r.byScript(args, row)
@@ -105,7 +105,7 @@ func (r *router) destination(args []string, cmd *command) (destination, refusal)
 	return here, refusal{}
 }
 
-// byKeys returns the destination of a command by its keys. All keys must have the same.
+// byKeys returns the destination of a command by its keys. All keys must have the same destination.
 func (r *router) byKeys(args []string, spec keySpec) (destination, refusal) {
 	first, last, step := spec.span(args)
 	var n sides
@@ -123,7 +123,7 @@ type sides struct {
 	locks, others bool
 }
 
-// destination returns the destination of a command with these names. It refuses a command with names on both sides.
+// destination returns the destination of a command with these names. Names on both sides are refused.
 func (n *sides) destination(command string) (destination, refusal) {
 	switch {
 	case !n.locks:
@@ -134,7 +134,7 @@ func (n *sides) destination(command string) (destination, refusal) {
 	return here, splits(errMixed(command, n.lock, n.other))
 }
 
-// add takes the next names. It refuses one that is lockproxy's own.
+// add takes the next names. Reserved names are refused.
 func (n *sides) add(r *router, names ...string) refusal {
 	for _, name := range names {
 		switch {
@@ -149,8 +149,8 @@ func (n *sides) add(r *router, names ...string) refusal {
 	return refusal{}
 }
 
-// byUnknown is for commands that this proxy does not have. The upstream's own COMMAND tells which arguments are keys. A
-// subcommand that the proxy does not have, of a container that it has, is the upstream's, too, unless it is about connections.
+// byUnknown is for commands unknown to this proxy. The upstream's own COMMAND tells which arguments are keys. A subcommand unknown to the
+// proxy, of a container known to the proxy, is the upstream's, too, unless the subcommand is about connections.
 func (r *router) byUnknown(args []string, cmd *command) (destination, refusal) {
 	name := wire.Lower(args[0])
 	if neverForwarded[name] || cmd != nil && (cmd.name == "client" || cmd.name == "cluster") ||
@@ -188,8 +188,8 @@ func (r *router) anyLock(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return quorum.Reserved(name) || r.isLock(name) })
 }
 
-// mustDeclare refuses a script that declares no keys but is given a lock's name: at the upstream, it could take a lock that no
-// majority has.
+// mustDeclare refuses a script that declares no keys but gets a lock's name in ARGV: at the upstream, such a script could take a lock
+// without a majority.
 func (r *router) mustDeclare(args []string) refusal {
 	for _, arg := range args[scriptKeys.numkeys+1:] {
 		if r.isLock(arg) {
@@ -202,7 +202,7 @@ func (r *router) mustDeclare(args []string) refusal {
 	return refusal{}
 }
 
-// mustBeLock refuses a lock command on a name that is no lock's: the name would be a lock here and something else at the upstream.
+// mustBeLock refuses a lock command on any name but a lock's: the name would be a lock here and something else at the upstream.
 func (r *router) mustBeLock(args []string, row *command) refusal {
 	if len(args) > 1 && row.accepts(len(args)) && !r.isLock(args[1]) {
 		return refuse("ERR '" + Error(clip(args[1], echoMax)) + "' is no lock's name, as no pattern of lock_keys matches it; use one that is, or add a pattern")
@@ -210,8 +210,8 @@ func (r *router) mustBeLock(args []string, row *command) refusal {
 	return refusal{}
 }
 
-// byPubSub is for pub/sub. A message on a lock's channel goes to the masters, where the lock's scripts publish. Subscriptions
-// are made on both sides (cmd_pubsub.go), except those to a lock's channel: these are made, and counted, here alone.
+// byPubSub is for pub/sub. A message on a lock's channel goes to the masters, where the lock's scripts publish. Subscriptions are made on
+// both sides (cmd_pubsub.go), except subscriptions to a lock's channel, which are made, and counted, here alone.
 func (r *router) byPubSub(args []string, cmd, row *command) (destination, refusal) {
 	switch {
 	case row.name == "numsub" || row.name == "shardnumsub":
@@ -239,7 +239,7 @@ func (r *router) byChannels(command string, channels []string) (destination, ref
 	return n.destination(command)
 }
 
-// onlyOurInfo says whether nothing but sections of the proxy's own are asked for.
+// onlyOurInfo says whether INFO asks for the proxy's own sections alone.
 func onlyOurInfo(args []string) bool {
 	for _, name := range args[1:] {
 		if !wire.EqualFold(name, "lockproxy") {

@@ -7,31 +7,34 @@ import (
 	"lockproxy/script"
 )
 
-// Where a script is run. Its KEYS tell, but it may work on a key that it does not declare. So its text is looked at once. A script
-// that is understood tells its key: if that is one of KEYS, the others are no keys. In any other, a string that is a lock's name as
-// it stands is taken for a key. Names that a text puts together are not seen, nor is the text of a script of which the proxy has
-// only the SHA-1.
+// Where a script is run. The script's KEYS tell the destination, but a script may work on a key that is not declared. So the text of each
+// script is read once:
+//
+//   - An understood script tells its key. If KEYS has the key, the other KEYS are no keys.
+//   - In any other script, a string constant that is a lock's name counts as a key.
+//
+// Two things stay unseen: names put together by a script, and the text of a script of which the proxy has only the SHA-1.
 
-// routesMax bounds how many scripts are remembered. For one that is understood, a text of at most 16 KiB is kept, too.
+// routesMax bounds the scripts remembered. An understood script also keeps its text, of at most 16 KiB.
 const routesMax = 1024
 
-// A scriptRoute is what the text of a script says of its destination.
+// A scriptRoute is the part of a script's text that decides the destination.
 type scriptRoute struct {
 	meaning *script.Meaning // nil: not understood
-	lock    string          // a lock's name in the text, "" if there is none
+	lock    string          // a lock's name in the text; "": the text names no lock
 }
 
 // byScript is byKeys for a script.
 func (r *router) byScript(args []string, row *command) (destination, refusal) {
 	if row.keys.untold(args) {
-		return there, refusal{} // its error is as good as ours
+		return there, refusal{} // the upstream's error is as good as ours
 	}
 	first, last, _ := row.keys.span(args)
 	keys, argv := args[first:last+1], args[last+1:]
 	route := r.scriptRoute(args, strings.HasPrefix(row.name, "evalsha"))
 	key, understood := route.key(keys, argv)
 	var n sides
-	if !understood || !slices.Contains(keys, key) { // else the others of KEYS are values to it, such as the token
+	if !understood || !slices.Contains(keys, key) { // else the other KEYS are values, as the token
 		if refused := n.add(r, keys...); refused.is() {
 			return here, refused
 		}
@@ -43,7 +46,7 @@ func (r *router) byScript(args []string, row *command) (destination, refusal) {
 		return n.destination(args[0])
 	}
 	if route == &unknownRoute && n.locks && n.others {
-		return here, refuse(errNoScript) // the text may say which of them is the key
+		return here, refuse(errNoScript) // the text may say which name is the key
 	}
 	if len(keys) == 0 {
 		if refused := r.mustDeclare(args); refused.is() {
@@ -67,7 +70,7 @@ func (r *scriptRoute) key(keys, args []string) (string, bool) {
 // unknownRoute is the route of a script whose text the proxy has not seen.
 var unknownRoute scriptRoute
 
-// scriptRoute returns the route of the script whose text or SHA-1 the command has. Redis, too, takes a text's SHA-1 each time.
+// scriptRoute returns the route of the command's script, by text or SHA-1. Redis, too, computes a text's SHA-1 each time.
 func (r *router) scriptRoute(args []string, bySHA bool) *scriptRoute {
 	text := args[1]
 	key, ok := script.ParseDigest(text)

@@ -16,7 +16,7 @@ import (
 	"lockproxy/script"
 )
 
-// ErrServerClosed is what Serve returns after Shutdown.
+// ErrServerClosed is the result of Serve after Shutdown.
 var ErrServerClosed = errors.New("resp: server closed")
 
 // A Server serves Redis clients.
@@ -24,16 +24,16 @@ type Server struct {
 	cfg      Config
 	log      *slog.Logger
 	engine   Engine
-	scripts  *script.Cache // the texts that clients sent, by SHA-1
+	scripts  *script.Cache // the clients' texts, by SHA-1
 	messages Messages
 	gates    *gate.Gates
-	voted    *lru.Cache[string, *quorum.Script] // scripts that run by vote, ready to be run, by SHA-1
-	router   *router                            // where there is an upstream
+	voted    *lru.Cache[string, *quorum.Script] // scripts by vote, ready to be run, by SHA-1
+	router   *router                            // nil: there is no upstream
 	commands *table
 	runID    string
-	// engagement is what the memory budget counts for an operation of the engine.
+	// engagement is the memory counted by the budget for an operation of the engine.
 	engagement int
-	limits     Limits // of what clients send. With an upstream, they are wider than cfg.Limits: what passes through may be larger
+	limits     Limits // for clients' commands; wider than cfg.Limits where an upstream takes larger commands
 	started    time.Time
 	clock      atomic.Int64 // ms since started, advanced by the janitor
 	// lockOf is the identity, except in tests, which cannot make a *quorum.Lock.
@@ -50,11 +50,11 @@ type Server struct {
 	refused  refusals
 	hottest  hottest
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields from here on
 	listeners map[net.Listener]struct{}
 	stopped   chan struct{} // closed by Shutdown, with mu held
 
-	running sync.WaitGroup // clients that are turned away, sessions, accept loops, the janitor; releases of holds, and what tells that one is lost
+	running sync.WaitGroup // refused clients, sessions, accept loops, the janitor; releases of holds, and messages about lost holds
 }
 
 type counters struct {
@@ -64,10 +64,10 @@ type counters struct {
 	heldLost                                           atomic.Uint64
 }
 
-// Gates returns those in which clients wait for locks.
+// Gates returns the gates in which clients wait for locks.
 func (s *Server) Gates() *gate.Gates { return s.gates }
 
-// Stats counts what the server did since it was made.
+// Stats counts the server's work since New.
 type Stats struct {
 	Clients        int
 	Accepted       uint64
@@ -77,16 +77,16 @@ type Stats struct {
 	Late           uint64 // locks and extensions whose validity had passed when the reply was to be written
 	Waiting        int    // LOCKs that wait
 	Held           int    // locks that connections hold: LOCK … HOLD
-	HeldLost       uint64 // those that could not be extended any more
-	Forwarded      uint64 // commands that went upstream
-	UpstreamErrors uint64 // commands that could not go there, and connections to it that broke while they were in use
-	Split          uint64 // requests that were refused because of what lock_keys matches
-	UpstreamLinks  int    // connections to the upstream that clients have of their own
-	UpstreamDown   bool   // it cannot be used
+	HeldLost       uint64 // held locks that could not be extended any more
+	Forwarded      uint64 // commands sent upstream
+	UpstreamErrors uint64 // commands that could not be sent upstream, and links that broke in use
+	Split          uint64 // requests refused because of lock_keys
+	UpstreamLinks  int    // links: clients' own connections to the upstream
+	UpstreamDown   bool   // the upstream cannot be used
 	LoginsRefused  uint64
-	Evicted        uint64 // clients that were ended in favour of others, for their memory or their place
-	MemoryRefused  uint64 // what clients asked for when Limits.Memory was spent
-	Buffers        int64  // bytes that count against Limits.Memory
+	Evicted        uint64 // clients ended in favour of others, for their memory or their place
+	MemoryRefused  uint64 // refusals because Limits.Memory was spent
+	Buffers        int64  // bytes counted against Limits.Memory
 }
 
 // New returns a server that serves nobody yet.
@@ -110,7 +110,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}
-	s.clock.Store(1) // never 0, which in session.replies.writing means no write
+	s.clock.Store(1) // never 0: in replies.writing, 0 means no write
 	s.journal.log, s.journal.clock, s.journal.counters = s.log, &s.clock, &s.counters
 	s.sessions.running = &s.running
 	s.relief.sessions = &s.sessions
@@ -128,7 +128,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 	return s
 }
 
-// newCache returns a cache that forgets what was not used for longest.
+// newCache returns a cache that forgets the least recently used entry.
 func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
 	cache, err := lru.New[K, V](size)
 	if err != nil {
@@ -137,7 +137,7 @@ func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
 	return cache
 }
 
-// Serve accepts clients until the listener fails or Shutdown is called. It closes the listener.
+// Serve accepts clients until the listener fails or Shutdown is called. Serve closes the listener.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	s.mu.Lock()
@@ -159,7 +159,7 @@ func (s *Server) Serve(l net.Listener) error {
 				return err
 			}
 			s.journal.warn("cannot accept clients: if files are what lacks, raise ulimit -n", "cause", err)
-			select { // out of file descriptors, most likely: some will come free
+			select { // most likely out of file descriptors: some will come free
 			case <-time.After(50 * time.Millisecond):
 			case <-s.stopped:
 			}
@@ -209,10 +209,9 @@ func (s *Server) admit(conn net.Conn) {
 	}()
 }
 
-// Shutdown accepts no more clients and runs no more commands. It answers those that are running, except commands that wait at the
-// upstream for something that others do (upstream_drain.go), and closes the connections. When ctx ends, it closes them as they are,
-// and returns the error of ctx. Either way all goroutines have ended when Shutdown returns; the engine may still have callbacks to
-// call.
+// Shutdown accepts no more clients and runs no more commands. Running commands are answered, and the connections closed; commands that wait
+// at the upstream for other clients are unblocked (upstream_drain.go). When ctx ends, Shutdown closes the connections as they are, and
+// returns the error of ctx. Either way all goroutines have ended when Shutdown returns; the engine may still have callbacks to call.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.stopping() {
@@ -249,7 +248,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Stats returns what the server counted.
+// Stats returns the server's counts.
 func (s *Server) Stats() Stats {
 	c, memory := &s.counters, &s.relief.memory
 	st := Stats{
@@ -274,7 +273,7 @@ func (s *Server) stopping() bool {
 	}
 }
 
-// port is the first TCP port the server listens on, 0 if there is none.
+// port is the first TCP port that the server listens on; 0: no port.
 func (s *Server) port() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"lockproxy/quorum/pubsub"
 )
 
-// A session is one client connection: its parts, which know each other by a few methods, and two goroutines. The reader finds commands
-// and runs them. The writer writes the replies. Between the two stand the replies. ending.go has the ways in which a session ends.
+// A session is one client connection: its parts, joined by a few methods, and two goroutines. The reader finds and runs commands. The
+// writer writes the replies. The replies stand between the two. ending.go has the ways in which a session ends.
 type session struct {
 	server *Server
 	conn   net.Conn
 	id     int64
-	since  int64        // when it began; server clock, ms
+	since  int64        // when the session began; server clock, ms
 	active atomic.Int64 // when the client last sent something; server clock, ms
 
 	identity identity
@@ -32,9 +32,9 @@ type session struct {
 
 	// Only the reader's goroutine uses these.
 	call        call
-	reserve     int // bytes of the memory budget that are reserved for this command, until its slot takes them over
+	reserve     int // bytes of the memory budget reserved for this command, until the slot takes the bytes over
 	mute        muting
-	caching     bool // the client is going to keep the reply to its next command; see CLIENT CACHING
+	caching     bool // the client is going to cache the next reply; see CLIENT CACHING
 	transaction transaction
 
 	uplink uplink
@@ -62,7 +62,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	return s
 }
 
-// run serves the connection until it ends. Both goroutines have ended when it returns.
+// run serves the connection until its end. Both goroutines have ended when run returns.
 func (s *session) run() {
 	done := make(chan struct{})
 	go func() {
@@ -88,17 +88,17 @@ func (s *session) run() {
 	s.server.relief.strangers.left(s)
 }
 
-// newReply returns a slot for the reply to the command that the reader runs, as the client wants it now.
+// newReply returns a slot for the reply to the reader's command, with the client's protocol and CLIENT REPLY mode of now.
 func (s *session) newReply() *slot {
 	sl := newSlot(&s.replies)
 	sl.resp3, sl.mute = s.identity.resp3, s.mute.current
 	return sl
 }
 
-// answer queues a reply that is known at once. The writer is woken when the commands that arrived together have run.
+// answer queues a reply known at once. The writer is woken later, when all commands that arrived together have run.
 func (s *session) answer(reply Reply) { s.answerBy(s.newReply(), reply) }
 
-// answerBy is answer by that slot.
+// answerBy is answer with the slot given.
 func (s *session) answerBy(sl *slot, reply Reply) {
 	sl.out.reply, sl.weight = reply, 1
 	if spent := s.replies.add(sl, reply.Size()); spent != "" {
@@ -127,7 +127,7 @@ func (s *session) describe() string {
 	if last := i.last.Load(); last != nil {
 		cmd = *last
 	}
-	kind := "" // P for a client that has subscriptions, N for others
+	kind := "" // P for a client with subscriptions, N for others
 	if s.subscriptions.any() {
 		kind = "P"
 	}
@@ -140,7 +140,8 @@ func (s *session) describe() string {
 
 func (s *session) addr() string { return s.conn.RemoteAddr().String() }
 
-// introduce makes a client of a stranger. It has logged in, if it has to, and completed the TLS handshake, if there is one.
+// introduce makes a stranger a client: the stranger has logged in, where users are configured, and completed the TLS handshake, where TLS
+// is used.
 func (s *session) introduce() {
 	s.memory.move(&s.server.relief.memory)
 	s.server.relief.strangers.left(s)

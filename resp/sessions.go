@@ -10,7 +10,7 @@ import (
 	"lockproxy/quorum/gate"
 )
 
-// sessions are those of this moment.
+// sessions are the present sessions.
 type sessions struct {
 	running *sync.WaitGroup
 
@@ -18,7 +18,7 @@ type sessions struct {
 	byID map[int64]*session
 }
 
-// add enters a session. The caller sees to it that leave is called when the session has ended.
+// add enters a session. The caller sees to a call of leave when the session has ended.
 func (ss *sessions) add(s *session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -28,7 +28,7 @@ func (ss *sessions) add(s *session) {
 	ss.byID[s.id] = s
 }
 
-// leave takes a session out, and says whether it was there.
+// leave takes a session out, and says whether the session was there.
 func (ss *sessions) leave(s *session) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -39,8 +39,8 @@ func (ss *sessions) leave(s *session) bool {
 	return true
 }
 
-// evict takes a session out that somebody else ends by calling end, on a goroutine of its own. It does nothing if the session is ending by
-// itself, and says so.
+// evict takes a session out, and has end called on a goroutine of its own. If the session is ending by itself, evict does nothing, and
+// returns false.
 func (ss *sessions) evict(s *session, end func()) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -48,7 +48,7 @@ func (ss *sessions) evict(s *session, end func()) bool {
 		return false
 	}
 	delete(ss.byID, s.id)
-	ss.running.Go(end) // the session is still among those that run
+	ss.running.Go(end) // the session is still running
 	return true
 }
 
@@ -75,7 +75,7 @@ func (ss *sessions) there() []*session {
 	return slices.DeleteFunc(ss.all(), func(of *session) bool { return of.replies.isGone() })
 }
 
-// find returns the session of that id, or nil.
+// find returns the session with the id, or nil.
 func (ss *sessions) find(id int64) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -88,7 +88,7 @@ func (ss *sessions) size() int {
 	return len(ss.byID)
 }
 
-// keepers returns the session of each client that keeps a lock with HOLD.
+// keepers returns the session of each lock held by LOCK … HOLD.
 func (ss *sessions) keepers() map[quorum.Key]*session {
 	all := map[quorum.Key]*session{}
 	for _, s := range ss.all() {
@@ -99,15 +99,15 @@ func (ss *sessions) keepers() map[quorum.Key]*session {
 	return all
 }
 
-// hurry has sessions that hold the lock extend it at once, by which they find out that they have lost it.
+// hurry has each session that holds the lock extend the lock at once: a session that has lost the lock finds out.
 func (ss *sessions) hurry(key quorum.Key) {
 	for _, s := range ss.all() {
 		s.holds.hurry(key)
 	}
 }
 
-// waitsOf returns what the client with this id waits for, by the first command in its queue: w if that is a lock; if it is
-// something at the upstream, there is the id of its link at the upstream. It returns nothing for the client that asks.
+// waitsOf returns the thing that the client with this id waits for, by the first command in the client's queue. w is a lock's waiter. there
+// is the id of the client's link, if the client waits at the upstream. Both are zero for the asking client itself.
 func (ss *sessions) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) {
 	of := ss.find(id)
 	if of == nil || of == asks {

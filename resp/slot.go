@@ -8,12 +8,11 @@ import (
 	"lockproxy/script"
 )
 
-// A slot is one command's place in the order of its connection's replies. The reader makes it, the handler's reply or the
-// engine's outcomes fill it, and the writer writes it.
+// A slot is one command's place in the order of its connection's replies. The reader makes the slot, the handler's reply or the engine's
+// outcomes fill the slot, and the writer writes the slot.
 //
-// Slots are reused, with the callbacks bound to them, so that a command in flight allocates nothing for its slot. This
-// rests on the engine calling each callback exactly once; and the handler must not touch a slot any more once it has
-// given the last callback away.
+// Slots are reused, with the callbacks bound to them, so that a command in flight allocates nothing for its slot. Reuse relies on two
+// promises: the engine calls each callback exactly once, and the handler never touches a slot after giving the last callback away.
 type slot struct {
 	replies *replies
 	next    *slot
@@ -24,27 +23,27 @@ type slot struct {
 	row     *command  // of the command, for INFO commandstats; nil: nothing is counted
 	began   time.Time // when the command was found
 	runs    bool      // the command was not rejected before its run
-	leads   bool      // messages that come from now on go behind it: it confirms or takes back a subscription, or changes the protocol
+	leads   bool      // later messages go behind the reply, which confirms or ends a subscription, or changes the protocol
 
 	left   int                  // outcomes, or the upstream's replies, still to come; 0: ready. Guarded by replies.mu
-	takes  bool                 // a lock was granted, which is undone if the reply cannot be written. Guarded by replies.mu
+	takes  bool                 // a lock was granted, to be undone if the reply cannot be written. Guarded by replies.mu
 	out    outcome              // guarded by replies.mu until left is 0, then the writer's
 	answer func(*outcome) Reply // makes the reply of the outcome, on the writer's goroutine
 
 	key     quorum.Key
-	token   string       // of the lock that the command takes or extends; empty if it is not known
-	events  []Event      // of a script by vote that is in the table of families: what the audit log is told if the script took something
+	token   string       // of the lock that the command takes or extends; empty: unknown
+	events  []Event      // for the audit log, if a script by vote took something; only for scripts in the table of families
 	others  []string     // further names, for a command on several keys
 	hold    *hold        // begins when the reply is written; nil unless the command is LOCK … HOLD
-	alien   script.Alien // what a script that is understood answers, if its key holds no string
+	alien   script.Alien // the answer of an understood script, if the key holds no string
 	overlap overlap
-	reads   bool // it counts in replies.reads until left is 0
-	waits   bool // for as long as the client is there; set before the operation begins
+	reads   bool // the slot counts in replies.reads until left is 0
+	waits   bool // the command waits as long as the client is there; set before the operation begins
 
-	weight  int // what the slot counts towards Limits.Pipeline
+	weight  int // the slot's share of Limits.Pipeline
 	size    int // bytes of the command, counted in backlog.inBytes
-	memory  int // bytes that the memory budget counts beside texts, as long as the slot is in the queue
-	reserve int // of size, what the memory budget has counted
+	memory  int // bytes counted by the memory budget beside texts, while the slot is in the queue
+	reserve int // the part of size counted by the memory budget
 	output  int // bytes of the reply, counted in backlog.outBytes and reserved in the memory budget
 
 	*callbacks
@@ -54,11 +53,11 @@ type slot struct {
 type source uint8
 
 const (
-	proxy   source = iota // the proxy makes one reply, which the writer writes
-	relayed               // the relay brings the upstream's replies, and writes each when it is its turn (upstream_relay.go)
+	proxy   source = iota // the proxy: one reply, written by the writer
+	relayed               // the upstream: the relay writes each reply in its turn (upstream_relay.go)
 )
 
-// callbacks are a slot's methods, made into functions once.
+// callbacks are a slot's methods, made into functions once for all uses of the slot.
 type callbacks struct {
 	acquired func(quorum.Acquired)
 	insist   func() bool
@@ -70,25 +69,25 @@ type callbacks struct {
 	ran      func(quorum.Ran)
 }
 
-// An outcome is what the engine said, whichever method was called. Over several keys it is their sum: the first error,
-// and how many were done.
+// An outcome is the engine's answer, whichever method was called. Over several keys, the outcomes add up: the first error, and how many
+// keys were done.
 type outcome struct {
 	err    error
 	done   int       // how many keys were granted, changed, held or found; of PUBLISH, how many subscriptions it met
-	fence  int64     // of a lock that was asked for with one
-	absent bool      // not held because nobody holds it
-	until  time.Time // the reply is true only until then
-	lock   lock      // what was granted; if it was taken, it is undone unless the reply is written
+	fence  int64     // of a lock that was asked for with a fence
+	absent bool      // not held by the token, because nobody holds the lock
+	until  time.Time // when the reply stops being true; zero: never
+	lock   lock      // the lock granted; if taken, undone unless the reply is written
 	taken  bool      // the lock was taken, not only extended
 	held   bool      // the token held the lock before
 	text   string    // a value or a holder
-	kind   string    // the type of what a read found
-	hasOld bool      // text is what a write replaced
+	kind   string    // the type of the value found by a read
+	hasOld bool      // text is the value replaced by a write
 	ttl    time.Duration
-	reply  Reply // if there is no more to make of the outcome
+	reply  Reply // the complete reply, if the outcome has one
 }
 
-// made is the answer for an outcome that has its reply.
+// made is the answer for an outcome with its reply.
 func made(o *outcome) Reply { return o.reply }
 
 var slots sync.Pool
@@ -106,18 +105,18 @@ func newSlot(r *replies) *slot {
 	return sl
 }
 
-// recycle gives the slot back. All its outcomes have come.
+// recycle gives the slot back. All outcomes have come.
 func (sl *slot) recycle() {
 	*sl = slot{callbacks: sl.callbacks}
 	slots.Put(sl)
 }
 
-// final returns the reply as of now. A lock whose validity has passed by now is answered as refused, and undone: the client's
-// clock has been counting since it sent the command. An extension is answered as in doubt: masters may hold the lock still.
+// final returns the reply as of now. A lock whose validity has passed is answered as refused, and undone: the client's clock has been
+// counting since the client sent the command. A late extension is answered as in doubt: masters may hold the lock still.
 func (sl *slot) final() Reply {
 	o := &sl.out
 	switch {
-	case o.err == quorum.ErrWrongType && sl.alien.Known(): //nolint:errorlint // the engine does not wrap it
+	case o.err == quorum.ErrWrongType && sl.alien.Known(): //nolint:errorlint // the engine does not wrap the error
 		return valueReply(sl.alien.Answer(0))
 	case o.err != nil:
 		return errorReply(o.err)
@@ -140,7 +139,7 @@ func (sl *slot) final() Reply {
 	return sl.answer(o)
 }
 
-// abandon undoes the lock, if there is one whose reply has not been written.
+// abandon undoes the lock, if there is a lock whose reply is not written.
 func (o *outcome) abandon() {
 	if o.lock != nil {
 		o.lock.Abandon()
@@ -160,8 +159,8 @@ func (sl *slot) onAcquired(a quorum.Acquired) {
 	sl.resolve(o)
 }
 
-// onSplit says whether the command may ask the masters once more. It may not if a later command of the client on the same key is
-// under way already. If it may, later commands on the key wait for it from then on.
+// onSplit says whether the command may ask the masters once more after split votes. A later command of the client under way on the same key
+// forbids another attempt. After a yes, later commands on the key wait for this command.
 func (sl *slot) onSplit() bool {
 	r := sl.replies
 	r.mu.Lock()
@@ -213,7 +212,7 @@ func (sl *slot) onRan(r quorum.Ran) {
 	sl.resolve(o)
 }
 
-// onExecuted takes the reply that the plan came to.
+// onExecuted takes the plan's reply.
 func (sl *slot) onExecuted(x quorum.Executed, reply Reply) {
 	o := outcome{err: x.Err, done: count(x.Err == nil), reply: reply}
 	if x.Lock != nil {
@@ -229,7 +228,7 @@ func count(yes bool) int {
 	return 0
 }
 
-// resolve takes one outcome, on whatever goroutine the engine has. It does not block.
+// resolve takes one outcome, on any goroutine of the engine, without blocking.
 func (sl *slot) resolve(o outcome) {
 	r, size := sl.replies, o.size() // before mu is held: a panic in a reply must not leave it locked
 	if spent := r.settle(sl, o, size); spent != "" {
@@ -237,11 +236,11 @@ func (sl *slot) resolve(o outcome) {
 	}
 }
 
-// settle adds an outcome to a slot, and returns the limit that does not let the reply wait, if there is one.
+// settle adds an outcome to a slot. If a limit forbids the reply to wait, settle returns the limit.
 func (r *replies) settle(sl *slot, o outcome, size int) (spent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.gone { // the slot stays unready, so that the writer, which may not have noticed yet, does not answer it
+	if r.gone { // the slot stays unready, so a writer that has not noticed yet does not answer
 		//mutant: what is granted to nobody stays
 		o.abandon()
 		return ""
@@ -264,7 +263,7 @@ func (r *replies) settle(sl *slot, o outcome, size int) (spent string) {
 	return spent
 }
 
-// endHere is resolve for a command that ends the connection instead of being answered. No later reply is written.
+// endHere is resolve for a command whose answer is the end of the connection. No later reply is written.
 func (sl *slot) endHere(err error) {
 	sl.replies.mu.Lock()
 	sl.ends = true
@@ -272,7 +271,7 @@ func (sl *slot) endHere(err error) {
 	sl.resolve(outcome{err: err})
 }
 
-// size is about how much memory the reply will hold on to.
+// size is about how much memory the reply will hold.
 func (o *outcome) size() int {
 	size := len(o.text)
 	if o.reply != nil {
@@ -281,7 +280,7 @@ func (o *outcome) size() int {
 	return size
 }
 
-// merge adds one outcome to those that came before.
+// merge adds one outcome to the earlier outcomes.
 func (sl *slot) merge(o outcome) {
 	o.done += sl.out.done
 	if sl.out.err != nil {

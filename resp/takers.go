@@ -9,9 +9,9 @@ import (
 	"lockproxy/quorum"
 )
 
-// takers remember which connection took a lock, or extended a lock last, so that LOCKS and LOCKINFO can name the client. Their memory is
-// fixed, and noting a lock takes no mutex and allocates nothing. Each lock has two places, found by a hash of key and token. A lock whose two
-// places both belong to locks that still last is not remembered.
+// takers remember which connection took a lock, or last extended a lock, so that LOCKS and LOCKINFO can name the client. The memory is
+// fixed, and noting a lock takes no mutex and allocates nothing. Each lock has two places, found by a hash of key and token. A lock is not
+// remembered while both places belong to other locks that still last.
 type takers struct {
 	seed   maphash.Seed
 	epoch  time.Time // where times begin
@@ -21,7 +21,7 @@ type takers struct {
 // takersMax is how many locks are remembered at most. It is a power of two.
 const takersMax = 1 << 14
 
-// A taker is one place: which connection took which lock.
+// A taker is one place: the connection that took a lock.
 type taker struct {
 	who   atomic.Uint64 // the id of the session in the lower takerIDBits, and above them the hash of the lock; 0: nobody
 	until atomic.Int64  // when the validity of the lock ends, in ms since the epoch: until then the place is not given away
@@ -32,21 +32,21 @@ const takerIDBits = 36
 
 func newTakers() *takers { return &takers{seed: maphash.MakeSeed(), epoch: time.Now()} }
 
-// find returns the two places of a lock, and its hash as it stands in who.
+// find returns the two places of a lock, and the lock's hash as in who.
 func (t *takers) find(key quorum.Key, token string) (first, second *taker, hash uint64) {
 	h := maphash.String(t.seed, token) ^ bits.RotateLeft64(maphash.String(t.seed, key.Name), 1) ^ uint64(key.DB)<<takerIDBits
 	i := h % takersMax
 	return &t.places[i], &t.places[i^1], h >> takerIDBits << takerIDBits
 }
 
-// given notes a lock whose reply is about to be written. If the write fails, the lock is undone, and nobody asks whose it was.
+// given notes a lock whose reply is about to be written. If the write fails, the lock is undone, and nobody asks for its client.
 func (t *takers) given(sl *slot, session int64) {
 	if sl.token != "" {
 		t.note(sl.key, sl.token, session, sl.out.until, sl.out.ttl)
 	}
 }
 
-// note notes that the session has the lock, whose validity ends at a time that is left away.
+// note notes that the session has the lock, with a validity until a time that is left away from now.
 func (t *takers) note(key quorum.Key, token string, session int64, until time.Time, left time.Duration) {
 	first, second, hash := t.find(key, token)
 	end := until.Sub(t.epoch).Milliseconds()
@@ -69,7 +69,7 @@ func (t *takers) forget(key quorum.Key, token string) {
 	}
 }
 
-// of returns the id of the session that took the lock; 0 if it is not remembered.
+// of returns the id of the session that took the lock; 0: not remembered.
 func (t *takers) of(key quorum.Key, token string) int64 {
 	first, second, hash := t.find(key, token)
 	for _, p := range [...]*taker{first, second} {

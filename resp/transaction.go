@@ -9,15 +9,15 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// A transaction is what a session has watched, and what it has queued since MULTI. It belongs to the reader.
+// A transaction has the keys watched by a session, and the commands queued since MULTI. The transaction belongs to the reader.
 type transaction struct {
 	memory   *account
-	most     int // bytes of what is queued and watched: Limits.Input
+	most     int // the limit on retained: Limits.Input
 	stage    stage
 	queue    []*queued
-	args     int // of the commands in queue
+	args     int // number of arguments of the commands in queue
 	watched  []*watched
-	retained int // bytes of both, counted in the memory budget
+	retained int // bytes of queue and watched, counted in the memory budget
 }
 
 // A stage is how far a transaction is.
@@ -28,23 +28,23 @@ const (
 	watchingThere       // no MULTI yet, but keys are watched at the upstream
 	queuing             // commands are queued here
 	queuingThere        // the transaction takes place at the upstream, and nothing is queued here
-	spoiled             // a command could not be queued: EXEC refuses
+	spoiled             // a command was not queued: EXEC refuses
 )
 
 // open says whether MULTI was sent.
 func (t *transaction) open() bool { return t.stage >= queuing }
 
-// A queued is one command of a transaction. A command with a step takes part in the plan. A command with a reply has been answered
-// before EXEC. A command with neither publishes a message, when the transaction has taken place.
+// A queued is one command of a transaction. A command with a step takes part in the plan. A command with a reply was answered when queued.
+// A command with neither publishes a message, after the transaction.
 type queued struct {
 	args  []string
 	cmd   *command
 	step  step
-	also  string // a key of step that is not among the keys that the command names
+	also  string // a key of step that the command does not name
 	reply Reply
 }
 
-// newQueued copies a command. If it has a plan, that is its step.
+// newQueued copies a command. The step is the command's plan, if the command has a plan.
 func newQueued(cmd *command, args []string) *queued {
 	q := &queued{cmd: cmd, args: slices.Clone(args)}
 	if cmd.plan != nil {
@@ -56,25 +56,25 @@ func newQueued(cmd *command, args []string) *queued {
 	return q
 }
 
-// A watched is a key, and the mark of what a quorum held there; it has no mark if that never became known.
+// A watched is a watched key, with the mark of its state at a quorum. The mark is zero if the state never became known.
 //
-// A mark does not show a change that leaves value and expiry as they were. The notice does, if the change is made through this proxy.
+// Two kinds of change leave no trace in the mark:
 //
-// Nor does a mark show that a key was there for a while and is gone again. But a client may have been told meanwhile that the key
-// was there, and relies on it: the lock was held, perhaps by the client itself. So every reply about a watched key is compared with
-// the mark, too. For this, each command that has a plan runs as one (see runWatching). After any other command that tells of the
-// key, it is noted that the client may have found the key there.
+//   - A change may leave value and expiry the same. The notice shows such a change, if made through this proxy.
+//   - A key may have come and gone. The client may have been told of the key meanwhile, and rely on a lock held, perhaps by the client itself.
+//
+// For the second kind, every reply about a watched key is compared with the mark. So each command with a plan runs as a plan (see
+// runWatching). After any other command that tells of the key, found notes that the client may have seen the key.
 type watched struct {
 	key     quorum.Key
 	mark    quorum.Mark
 	notice  *quorum.Notice
-	changed atomic.Bool // the client has changed it, or seen it hold something else
-	found   atomic.Bool // the client may have been told that it is there
+	changed atomic.Bool // the client has changed the key, or seen another value
+	found   atomic.Bool // the client may have been told that the key exists
 }
 
-// keysMax bounds how many keys a session watches, and how many a transaction is about: the masters do nothing else while
-// they compare them. queuedMax bounds how many commands are queued, and queuedArgsMax their arguments. All are bounded by
-// Limits.Input, too.
+// keysMax bounds the keys watched by a session, and the keys of a transaction: masters do nothing else while they compare. queuedMax bounds
+// the queued commands, and queuedArgsMax their arguments. Limits.Input bounds all, too.
 const (
 	keysMax       = 1024
 	queuedMax     = 1024
@@ -115,7 +115,7 @@ func (t *transaction) errFull() error {
 		queuedMax, queuedArgsMax, wire.SizeText(t.most))
 }
 
-// add queues a command. It returns why there is no room for it, if there is none.
+// add queues a command. An error says why there is no room.
 func (t *transaction) add(c *call, q *queued) error {
 	if len(t.queue) >= queuedMax || t.args+len(q.args) > queuedArgsMax {
 		return t.errFull()
@@ -128,7 +128,7 @@ func (t *transaction) add(c *call, q *queued) error {
 	return nil
 }
 
-// keys returns the keys of the queue, each once, those that are watched first.
+// keys returns the keys of watched and queue, each once, watched keys first.
 func (t *transaction) keys() []string {
 	var names []string
 	for _, w := range t.watched {
@@ -140,7 +140,7 @@ func (t *transaction) keys() []string {
 	return distinct(names)
 }
 
-// keys returns the keys that the command is about.
+// keys returns the command's keys.
 func (q *queued) keys() (names []string) {
 	if q.cmd.group != "pubsub" {
 		names = q.cmd.keys.of(q.args)
@@ -151,7 +151,7 @@ func (q *queued) keys() (names []string) {
 	return names
 }
 
-// marks returns what the watched keys must hold, in the order of keys.
+// marks returns the marks of the watched keys, in the order of keys.
 func (t *transaction) marks() []quorum.Mark {
 	var marks []quorum.Mark
 	for _, w := range t.watched {
@@ -164,7 +164,7 @@ func (t *transaction) marks() []quorum.Mark {
 	return marks
 }
 
-// watches returns what is watched under the key, or nil.
+// watches returns the watched of the key, or nil.
 func (t *transaction) watches(key quorum.Key) *watched {
 	if i := slices.IndexFunc(t.watched, func(w *watched) bool { return w.key == key }); i >= 0 {
 		return t.watched[i]
@@ -172,7 +172,7 @@ func (t *transaction) watches(key quorum.Key) *watched {
 	return nil
 }
 
-// sees notes what a plan has found under the key, and what it makes of it.
+// sees notes the view v that a plan had of the key, and the plan's edit.
 func (w *watched) sees(v quorum.View, edit quorum.Edit) {
 	if w != nil && (edit.Kind != quorum.Keep || !w.mark.Same(v)) {
 		//mutant: what a client saw change is as it was
@@ -180,21 +180,21 @@ func (w *watched) sees(v quorum.View, edit quorum.Edit) {
 	}
 }
 
-// finds notes that the client may be told that the key is there.
+// finds notes that the client may be told of the key's existence.
 func (w *watched) finds() {
 	if w != nil {
 		w.found.Store(true)
 	}
 }
 
-// runWatching runs a command of a client that watches keys, if it must know about that.
+// runWatching runs a command about a watched key: as a plan, or with a note that the client may have seen the key.
 func runWatching(c *call) (Reply, bool) {
 	q := newQueued(c.cmd, c.args)
 	script := c.cmd.group == "scripting" && !c.cmd.keys.none()
 	if script {
 		queueScript(c, q) // a script that cannot be queued has no step
 		if q.reply != nil {
-			return q.reply, false // the arguments or the text are wrong: nothing is looked at
+			return q.reply, false // wrong arguments or text: no key is read
 		}
 	}
 	names := q.keys()
@@ -203,7 +203,7 @@ func runWatching(c *call) (Reply, bool) {
 	case c.cmd.group == "transactions" || !slices.ContainsFunc(names, isWatched):
 	case q.step != nil:
 		return runStep(c, q), false
-	case script || c.cmd.flags&readOnly == 0: // other reads note by themselves what they find; TestWatchKnowsWhatEveryReadHasTold
+	case script || c.cmd.flags&readOnly == 0: // other reads note found themselves; TestWatchKnowsWhatEveryReadHasTold
 		for _, name := range names {
 			c.session.transaction.watches(c.key(name)).finds()
 		}

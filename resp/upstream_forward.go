@@ -10,21 +10,21 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// The limits of a command that only passes through, as in Redis; Limits.Memory bounds it, too. The limits of a command on locks are
-// Limits.Args, Limits.Bulk and Limits.Command.
+// The limits of a command for the upstream, as in Redis; Limits.Memory applies, too. Commands on locks have Limits.Args, Limits.Bulk and
+// Limits.Command.
 const (
 	passArgsMax  = 1 << 20
 	passBytesMax = 512 << 20
 )
 
-// passUpstream sends the command upstream if its destination is there.
+// passUpstream sends the command upstream if the command's destination is there.
 func passUpstream(c *call) (Reply, bool) {
 	s := c.session
 	if c.server.router == nil || !s.reader.parser.Authed {
 		return nil, true
 	}
 	if c.cmd == nil {
-		s.reader.line.Leave() // the upstream may have to be asked what the command is
+		s.reader.line.Leave() // the router may have to ask the upstream about the command
 	}
 	at, refused := c.server.router.destination(c.args, c.named)
 	if refused.is() {
@@ -57,7 +57,7 @@ func passUpstream(c *call) (Reply, bool) {
 	return nil, false
 }
 
-// isNamed says whether the proxy has the command, by that name.
+// isNamed says whether the command is the proxy's command of that name.
 func (c *call) isNamed(name string) bool { return c.named != nil && c.named.name == name }
 
 // refusedBy is the reply to a command without a destination.
@@ -71,8 +71,8 @@ func refusedBy(c *call, r refusal) Reply {
 	return r.reply
 }
 
-// whileSubscribed refuses a command that only the upstream has: a subscribed client may not send it. Any other passes, and is refused as
-// if there were no upstream.
+// whileSubscribed refuses an upstream's command from a subscribed client. A command in the proxy's own table passes, to be refused as
+// without an upstream.
 func whileSubscribed(c *call) (Reply, bool) {
 	if c.cmd != nil {
 		return nil, true
@@ -83,7 +83,7 @@ func whileSubscribed(c *call) (Reply, bool) {
 	return nil, true
 }
 
-// noteThere notes the name of a command that goes upstream.
+// noteThere notes the name of a command for the upstream.
 func noteThere(c *call) {
 	if row := cmp.Or(c.cmd, c.named); row != nil {
 		c.session.identity.last.Store(&row.full)
@@ -92,7 +92,7 @@ func noteThere(c *call) {
 	}
 }
 
-// commandsThere returns what is known of the upstream's commands; nil if nothing is known, or there is no upstream.
+// commandsThere returns the upstream's command table; nil if the table is unknown, or there is no upstream.
 func (s *Server) commandsThere() *upstream.Commands {
 	if s.cfg.Upstream == nil {
 		return nil
@@ -101,7 +101,7 @@ func (s *Server) commandsThere() *upstream.Commands {
 	return commands
 }
 
-// partThere is for the commands of the proxy's own in which the upstream has a part.
+// partThere handles the proxy's own commands in which the upstream has a part.
 func partThere(c *call) (Reply, bool) {
 	if c.named == nil {
 		return nil, true
@@ -139,13 +139,13 @@ func partThere(c *call) (Reply, bool) {
 	return fitting(c)
 }
 
-// actsOnOthers says whether the command does something to other clients: not before what the client waits for at the upstream has come, as
-// on one Redis nothing that a client sends behind a BLPOP is done before.
+// actsOnOthers says whether the command acts on other clients. Such a command waits until the client has its earlier replies from the
+// upstream, because one Redis runs nothing behind a client's blocked BLPOP.
 func actsOnOthers(row *command) bool {
 	return row != nil && (row.full == "client|kill" || row.full == "client|unblock")
 }
 
-// fitting refuses a command for the proxy itself that exceeds the limits for these: the parser has let it pass for the upstream.
+// fitting refuses a command for the proxy itself above the proxy's limits. The parser lets larger commands pass for the upstream.
 func fitting(c *call) (Reply, bool) {
 	l, size := &c.server.cfg.Limits, c.session.reader.parser.Size
 	large := len(c.args) > l.Args || size > l.Command
@@ -159,8 +159,8 @@ func fitting(c *call) (Reply, bool) {
 	return Error("ERR a command that lockproxy serves itself is larger than max_args, max_bulk or max_command allow; raise them, or send less"), false
 }
 
-// scriptThere loads and forgets scripts on both sides: the client uses one SHA-1 for both. The client gets the upstream's reply,
-// or ours if the upstream cannot be reached.
+// scriptThere loads and forgets scripts on both sides, because the client uses one SHA-1 for both. The client gets the upstream's reply, or
+// the proxy's if the upstream cannot be reached.
 func scriptThere(c *call) (Reply, bool) {
 	if c.cmd == nil || c.cmd == c.named || !c.cmd.accepts(len(c.args)) {
 		return nil, true
@@ -168,7 +168,7 @@ func scriptThere(c *call) (Reply, bool) {
 	switch c.cmd.name {
 	case "exists":
 		return scriptsExist(c)
-	case "load": // the upstream may accept texts that masters refuse: these are asked when it is used on locks
+	case "load": // the upstream may accept texts refused by masters: masters are asked when a script is used on locks
 		if s, err := c.server.scripts.Load(c.args[2]); err == nil {
 			c.server.scripts.Keep(s)
 		}
@@ -186,8 +186,8 @@ func scriptThere(c *call) (Reply, bool) {
 	return reply, false
 }
 
-// scriptsExist says 1 for each script that both sides have. First it gives the upstream the texts that the proxy has. A script that
-// only the upstream has gets 0: an EVALSHA on locks would not find it.
+// scriptsExist answers 1 for each script on both sides, after the proxy's texts were loaded upstream. A script on the upstream alone gets
+// 0: an EVALSHA on locks would not find the text.
 func scriptsExist(c *call) (Reply, bool) {
 	l, refused := c.session.uplink.connected()
 	c.session.uplink.relies = true
@@ -215,7 +215,7 @@ func scriptsExist(c *call) (Reply, bool) {
 	}), false
 }
 
-// splitItems returns the items of an array; none if the reply is anything else.
+// splitItems returns the items of an array; none for any other reply.
 func splitItems(reply []byte) (items [][]byte) {
 	if reply[0] != '*' {
 		return nil
@@ -231,7 +231,7 @@ func splitItems(reply []byte) (items [][]byte) {
 	return items
 }
 
-// forward sends the command upstream, behind the commands on locks that came before. It returns an error that is the reply, or nil.
+// forward sends the command upstream, behind earlier commands on locks. An error is the reply; nil means sent.
 func forward(c *call) Reply {
 	if !c.session.reader.await(c.session.replies.locksDone) {
 		return errEnding
@@ -253,8 +253,8 @@ func forward(c *call) Reply {
 	return nil
 }
 
-// leavesSomething says whether the client may take for granted from here on that the upstream has something which is no data: a script,
-// a function, a setting. A server that restarts forgets that and ends its connections, by which client libraries know.
+// leavesSomething says whether the client may rely on the command's effect at the upstream other than data: a script, a function, a
+// setting. A server that restarts forgets such things and ends its connections, which tells client libraries.
 func leavesSomething(c *call) bool {
 	if row := c.named; row != nil {
 		return row.group == "scripting" || row.name == "config" && len(c.args) > 1 && !wire.EqualFold(c.args[1], "get")
@@ -262,7 +262,7 @@ func leavesSomething(c *call) bool {
 	return !c.server.commandsThere().Stateless(c.args)
 }
 
-// mayWaitThere says whether the command may wait at the upstream for something that others do. Inside MULTI none does.
+// mayWaitThere says whether the command may block at the upstream, waiting for other clients. Inside MULTI no command blocks.
 func mayWaitThere(c *call) bool {
 	if c.session.transaction.stage == queuingThere {
 		return false
@@ -273,11 +273,13 @@ func mayWaitThere(c *call) bool {
 	return c.server.commandsThere().MayWait(c.args)
 }
 
-// upstreamFailed is the reply to a command that could not be sent. To client libraries, LOADING means a server that will be ready
-// soon. Those that try again, or wait, when a Redis is gone do the same here: go-redis, and redis-py for the workers of Celery and
-// RQ. That is safe, as nothing of the command was sent. An upstream that refuses the connection, as for a wrong password, would
-// refuse it again, so its own error is the reply; unless it says that it cannot serve for the time being. The error begins with ERR:
-// upon NOAUTH a client would look for what is wrong with its own login. That it is busy with a script, it says to all.
+// upstreamFailed is the reply to a command that could not be sent. LOADING tells client libraries that the server will be ready soon. Some
+// retry or wait when a Redis is gone, and do the same on LOADING: go-redis, and redis-py for the workers of Celery and RQ. A retry is safe,
+// as nothing of the command was sent.
+//
+// An upstream that refuses the connection, as for a wrong password, would refuse again. So the upstream's own error is the reply, unless
+// the error is temporary. The reply begins with ERR: upon NOAUTH a client would suspect its own login. BUSY, an upstream's answer to every
+// client while a script runs, is passed on unchanged.
 func (s *Server) upstreamFailed(err error) Reply {
 	s.journal.upstreamFailed(s.cfg.Upstream, err.Error())
 	refused, ok := errors.AsType[upstream.ReplyError](err)

@@ -11,55 +11,55 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// A link is a session's own connection to the upstream, made when a command needs it. The session's reader writes requests
-// to it, and its relay (upstream_relay.go) takes the replies to the client.
+// A link is a session's own connection to the upstream, made when a command needs the upstream. The session's reader writes requests to the
+// link. The link's relay (upstream_relay.go) takes the replies to the client.
 //
-// In the session's queue a run of commands that went upstream is one slot, which is ready when all their replies have
-// been written: so replies keep their order, and a run costs no more than its bytes. What was sent upstream, by the
-// client's will or by ours, stands in expected, in the order in which the upstream will answer it.
+// In the session's queue, a run of commands sent upstream is one slot, ready when all replies of the run are written: replies keep their
+// order, and a run costs no more than its bytes. expected lists all requests sent upstream, the client's and the proxy's own, in the order
+// of the upstream's answers.
 type link struct {
 	session *session
 	uplink  *uplink
-	done    chan struct{} // closed when the relay has ended, or there is none as the connection could not be made
+	done    chan struct{} // closed when the relay has ended, or the connection could not be made
 
 	// Only the reader uses these.
-	out      *[]byte           // what is not written yet, borrowed from outs; nil: nothing is gathered
-	greeting upstream.Greeting // the protocol, database and name of the client, as the upstream was told
+	out      *[]byte           // requests not written yet, borrowed from outs; nil: nothing is gathered
+	greeting upstream.Greeting // the client's protocol, database and name, as last sent to the upstream
 	relied   bool              // uplink.relies, before the link was made
 	moving   *moving           // the SELECT under way; nil: none
-	mayWait  bool              // some command that was sent may have to wait for something, and the upstream was asked for id
+	mayWait  bool              // a command sent may wait at the upstream, so the upstream was asked for id
 	sentAll  bool              // nothing more is sent
 
-	// uplink.mu guards what follows.
-	conn     net.Conn           // nil: it is being made, or failed is set. The reader and the relay, which have seen it, need not lock
-	giveUp   context.CancelFunc // ends the attempt to make it
-	failed   error              // why it could not be made; dead is set, too
-	expected []expectation      // in order
+	// uplink.mu guards the fields from here on.
+	conn     net.Conn           // nil: being made, or failed is set. Reader and relay, once they have seen conn, need no lock
+	giveUp   context.CancelFunc // ends the attempt to connect
+	failed   error              // why the attempt to connect failed; dead is set, too
+	expected []expectation      // the replies owed by the upstream, in order
 	stateful bool               // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
 	relies   bool               // uplink.relies, as of the last write
-	dead     bool               // it was lost, or dropped: the next command needs another
-	id       int64              // of the connection at the upstream; 0: not known yet, or no command may have to wait
+	dead     bool               // the link was lost or dropped: the next command needs another link
+	id       int64              // the connection's id at the upstream; 0: not known yet, or no command may wait
 
-	// Only the relay uses these. pushes: the upstream has confirmed RESP3, and messages are pushes. Else they look like replies,
-	// and confirmed says whether there may be any.
+	// Only the relay uses these. pushes: the upstream has confirmed RESP3, and messages are pushes. Without pushes, messages look like
+	// replies, and confirmed says whether messages may come.
 	pushes    bool
 	confirmed struct{ channels, shards bool }
 }
 
-// An expectation is of replies that the upstream owes, and says what is to become of them.
+// An expectation is a group of replies owed by the upstream, and says where the replies go.
 type expectation struct {
-	slot *slot // as many replies as it lacks go to the client when this slot has its turn
-	// If slot is nil, n replies are kept from the client. take, if not nil, gets them together when all have come. If the
-	// first is an error, take gets that alone, and no more are expected.
+	slot *slot // slot.left replies go to the client when the slot has its turn
+	// If slot is nil, n replies are kept from the client. take, if not nil, gets all of them together after the last. If the first reply is
+	// an error, take gets the error alone, and no more replies are expected.
 	n        int
 	take     func(replies []byte)
-	confirms bool // they confirm subscriptions
+	confirms bool // the replies confirm subscriptions
 }
 
-// errBroken is why nothing could be sent over a connection that was there a moment ago.
+// errBroken is the cause when a link breaks between the reader's look at the link and the request.
 var errBroken = errors.New("the connection was lost")
 
-// connect makes the connection, and begins to relay: on another goroutine, as an idle one is to have a small stack.
+// connect makes the connection, and starts the relay on a goroutine of its own, so that an idle relay has a small stack.
 func (l *link) connect(ctx context.Context, g upstream.Greeting) {
 	s, relays := l.session, false
 	defer func() {
@@ -79,7 +79,7 @@ func (l *link) connect(ctx context.Context, g upstream.Greeting) {
 	}
 }
 
-// made notes the outcome of the attempt to connect, and says whether the link was dropped meanwhile.
+// made notes the outcome of the attempt to connect. late says that the link was dropped meanwhile.
 func (l *link) made(conn net.Conn, err error) (late bool) {
 	l.uplink.mu.Lock()
 	defer l.uplink.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *link) made(conn net.Conn, err error) (late bool) {
 	return late
 }
 
-// agree gives the link the protocol, database and name of the client, where these have changed.
+// agree brings the upstream up to date with the client's protocol, database and name.
 func (l *link) agree() {
 	before, g := l.greeting, l.uplink.greeting()
 	l.greeting.RESP3, l.greeting.Name = g.RESP3, g.Name
@@ -112,14 +112,14 @@ func (l *link) agree() {
 	}
 }
 
-// demand ends the session if the upstream refuses: the requests behind this one would mean something else.
+// demand ends the session if the upstream refuses: the requests behind the refused request would mean something else.
 func (l *link) demand(reply []byte) {
 	if reply[0] == '-' {
 		l.uplink.lost(errorText(reply))
 	}
 }
 
-// takeID takes the connection's id at the upstream.
+// takeID notes the connection's id at the upstream.
 func (l *link) takeID(reply []byte) {
 	id, _ := wire.ParseInt(strings.TrimRight(string(reply[1:]), "\r\n"))
 	if reply[0] != ':' {
@@ -130,10 +130,10 @@ func (l *link) takeID(reply []byte) {
 	l.uplink.mu.Unlock()
 }
 
-// errorText is what an error that the upstream replied says.
+// errorText is the text of an upstream's error.
 func errorText(reply []byte) string { return strings.TrimRight(string(reply[1:]), "\r\n") }
 
-// ask sends a request of which the client does not see the replies.
+// ask sends a request whose replies the client does not see.
 func (l *link) ask(e expectation, args ...string) {
 	if !l.expect(e) {
 		l.uplink.lost(errBroken.Error())
@@ -141,7 +141,7 @@ func (l *link) ask(e expectation, args ...string) {
 	l.send(args)
 }
 
-// expect notes what the upstream is going to owe. It returns false if the link was lost.
+// expect adds an expectation. expect returns false if the link was lost.
 func (l *link) expect(e expectation) bool {
 	l.uplink.mu.Lock()
 	defer l.uplink.mu.Unlock()
@@ -149,20 +149,20 @@ func (l *link) expect(e expectation) bool {
 	return !l.dead
 }
 
-// met drops the first expectation. It does not move the others: there may be many. uplink.mu is held.
+// met drops the first expectation. The others are not moved: there may be many. uplink.mu is held.
 func (l *link) met() {
 	first, rest := l.expected[:0], l.expected[1:]
 	l.expected[0] = expectation{}
 	if len(rest) == 0 {
-		rest = first // its room is for the next
+		rest = first // reuse the room
 	}
 	l.expected = rest
 }
 
-// sendSize is how many bytes of requests are gathered before they are written even if more are to come.
+// sendSize is the number of gathered bytes at which requests are written before a flush.
 const sendSize = 64 << 10
 
-// outs are borrowed to gather requests in, until they are written: an idle link has none.
+// outs are buffers for gathered requests, borrowed until the requests are written: an idle link has no buffer.
 var outs = sync.Pool{New: func() any { return new([]byte) }}
 
 func borrowOut() *[]byte {
@@ -177,8 +177,8 @@ func returnOut(b *[]byte) {
 	}
 }
 
-// send gathers a request. flush writes it. Its end is not written before: only then is it noted what the request leaves at the
-// upstream, and a link that breaks before that would not be missed.
+// send gathers a request; flush writes the request. send never writes a request's last bytes: only flush notes the state left at the
+// upstream by the request. Were the request whole before the note, a broken link might not be missed.
 func (l *link) send(args []string) {
 	if l.out == nil {
 		l.out = borrowOut()
@@ -198,7 +198,7 @@ func (l *link) send(args []string) {
 	*l.out = b
 }
 
-// flush writes what is gathered.
+// flush writes the gathered requests.
 func (l *link) flush() {
 	if l.out == nil {
 		return
@@ -208,8 +208,8 @@ func (l *link) flush() {
 	l.out = nil
 }
 
-// write waits for an upstream that does not read, for Limits.Write at most. It returns b, empty. First it notes whether the client
-// has state at the upstream, as by what is written.
+// write writes b, and returns b emptied. For an upstream that does not read, write waits Limits.Write at most. First, write notes the state
+// that the client has at the upstream once b is written.
 func (l *link) write(b []byte) []byte {
 	l.noteState()
 	if len(b) == 0 {
@@ -221,12 +221,12 @@ func (l *link) write(b []byte) []byte {
 	_, err := l.conn.Write(b)
 	l.uplink.sending.Store(0)
 	if err != nil {
-		upstream.BreakOff(l.conn) // the relay finds out what that means
+		upstream.BreakOff(l.conn) // the relay notices, and decides
 	}
 	return b[:0]
 }
 
-// pushRelayed gives the command its place in the queue. It returns false if the session is ending.
+// pushRelayed gives the command its place in the queue. pushRelayed returns false if the session is ending.
 func (l *link) pushRelayed() bool {
 	placed, lost := l.place()
 	if lost {
@@ -235,7 +235,7 @@ func (l *link) pushRelayed() bool {
 	return placed
 }
 
-// place is pushRelayed; lost says that the link was lost since the reader looked.
+// place is pushRelayed. lost says that the link was lost since the reader's last look.
 func (l *link) place() (placed, lost bool) {
 	l.uplink.mu.Lock()
 	defer l.uplink.mu.Unlock()
@@ -269,7 +269,7 @@ func (l *link) noteState() {
 	u.mu.Unlock()
 }
 
-// close ends the connection, or the attempt to make it. uplink.mu is held.
+// close ends the connection, or the attempt to connect. uplink.mu is held.
 func (l *link) close() {
 	switch {
 	case l.conn != nil:

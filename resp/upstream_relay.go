@@ -9,41 +9,41 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// What a relay reads at once: little while little comes, so that idle clients cost little.
+// How much a relay reads at once: little while little comes, so that idle clients cost little.
 const (
 	relaySmall = 4 << 10
 	relayLarge = 32 << 10
 )
 
-// relayBuffers are the large ones, borrowed while much comes.
+// relayBuffers are large buffers, borrowed while much comes.
 var relayBuffers = sync.Pool{New: func() any { b := make([]byte, relayLarge); return &b }}
 
-// capturedMax bounds replies that are kept from the client.
+// capturedMax bounds replies kept from the client.
 const capturedMax = 4 << 20
 
 var errGone = errors.New("the client is gone")
 
-// A relay takes the upstream's replies to the client as they come, in pieces if they are large, when it is the turn of
-// their slot: nothing is gathered but what one read brought. What the client does not take stays with the upstream.
+// A relay takes the upstream's replies to the client as they come, large replies in pieces, when the reply's slot has its turn. A relay
+// gathers no more than one read. Bytes not taken by the client stay with the upstream.
 //
-// It shares the client's side of the connection with the session's writer: of the two, one writes at a time, and the
-// relay keeps the right until a reply is whole.
+// Relay and writer share the client's side of the connection: only one of the two writes at a time. The relay keeps the right until a reply
+// is whole.
 type relay struct {
 	*link
 	framer   wire.Framer
 	kind     frameKind
-	mute     bool // nothing of it is written
-	quota    int  // replies that may pass before the queue is looked at again
+	mute     bool // the frame is not written
+	quota    int  // how many replies may pass before the next look at the queue
 	captured []byte
-	start    int // of the latest frame in captured
+	start    int // offset of the latest frame in captured
 }
 
-// A frameKind says what becomes of the frame under way.
+// A frameKind says where the frame under way goes.
 type frameKind uint8
 
 const (
 	between frameKind = iota
-	passing           // a message, which answers nothing
+	passing           // to the client: a message, no reply
 	relaying
 	keeping // from the client
 )
@@ -83,8 +83,8 @@ func (l *link) relay() {
 	}
 }
 
-// pass deals with what came, and returns how many bytes it has used: it leaves the beginning of a frame that is too short to tell
-// what the frame is.
+// pass handles the bytes read, and returns how many bytes are used. The beginning of a frame stays unused while too short to tell the kind
+// of frame.
 func (r *relay) pass(b []byte) (int, error) {
 	used := 0
 	for used < len(b) {
@@ -109,7 +109,7 @@ func (r *relay) pass(b []byte) (int, error) {
 	return used, nil
 }
 
-// begin finds out what the frame at the beginning of b is, and waits for its turn. It returns false if b is too short.
+// begin finds the kind of the frame at the beginning of b, and waits for the frame's turn. begin returns false if b is too short.
 func (r *relay) begin(b []byte) (bool, error) {
 	aside, confirms, more := r.isAside(b)
 	drained, short := r.drained(b)
@@ -137,7 +137,7 @@ func (r *relay) begin(b []byte) (bool, error) {
 	return true, err
 }
 
-// next returns what the upstream owes next, and how much it owes in all. Only the relay takes the first away.
+// next returns the upstream's next debt, and the number of debts. Only the relay removes the first.
 func (l *link) next() (first expectation, owed int) {
 	l.uplink.mu.Lock()
 	defer l.uplink.mu.Unlock()
@@ -147,9 +147,10 @@ func (l *link) next() (first expectation, owed int) {
 	return first, len(l.expected)
 }
 
-// isAside says whether the frame answers nothing, and whether it speaks of a subscription. more says that b is too short to tell.
+// isAside says whether the frame is a message instead of a reply, and whether the frame confirms a subscription. more says that b is too
+// short to tell.
 func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
-	if b[0] == '+' && r.session.uplink.monitors.Load() { // each line that MONITOR shows begins with the time
+	if b[0] == '+' && r.session.uplink.monitors.Load() { // each line of MONITOR begins with the time
 		return len(b) > 1 && '0' <= b[1] && b[1] <= '9', false, len(b) == 1
 	}
 	push := b[0] == '>'
@@ -166,14 +167,15 @@ func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
 	return push, false, more
 }
 
-// apart says whether the frame at the beginning of b is none that write may hand on with the reply before it: begin looks at it.
+// apart says whether begin has to look at the frame at the beginning of b. Then write must not send the frame together with the reply
+// before.
 func (r *relay) apart(b []byte) bool {
 	aside, _, more := r.isAside(b)
 	drained, short := r.drained(b)
 	return aside || more || drained || short
 }
 
-// write hands on as much as may pass now, and returns how much that was.
+// write sends to the client as much of b as may pass now, and returns how much.
 func (r *relay) write(b []byte) (int, error) {
 	n, replies := 0, 0
 	for n < len(b) && replies < r.quota {
@@ -197,7 +199,7 @@ func (r *relay) write(b []byte) (int, error) {
 	return n, r.wrote(replies)
 }
 
-// wrote notes that so many replies are written, and gives the turn back if none is written in part.
+// wrote notes how many replies are written, and gives the turn back unless a reply is written in part.
 func (r *relay) wrote(replies int) error {
 	r.uplink.mu.Lock()
 	defer r.uplink.mu.Unlock()
@@ -217,7 +219,7 @@ func (r *relay) wrote(replies int) error {
 	return err
 }
 
-// keep keeps a frame from the client. A reply that is an error stands for all that were expected together.
+// keep keeps a frame from the client. An error reply stands for all replies expected together.
 func (r *relay) keep(b []byte) (int, error) {
 	n, ends, err := r.framer.Next(b)
 	if err != nil {
@@ -232,7 +234,7 @@ func (r *relay) keep(b []byte) (int, error) {
 	return n, err
 }
 
-// capture adds to what is kept, and returns who gets it if that is all.
+// capture adds to the captured replies. After the last reply capture returns the function that takes them all.
 func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err error) {
 	r.uplink.mu.Lock()
 	defer r.uplink.mu.Unlock()
@@ -249,7 +251,7 @@ func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err err
 	r.kind = between
 	if e.confirms {
 		r.confirm(r.captured[r.start:])
-		if r.start > 0 { // the first tells whether it is an error; names may be long, and many
+		if r.start > 0 { // the first frame tells whether the reply is an error; the rest may be long
 			r.captured = r.captured[:r.start]
 		}
 	}
@@ -272,7 +274,7 @@ func (r *relay) confirm(reply []byte) {
 	}
 }
 
-// lost ends the session, unless there was nothing on the link: then the next command makes another.
+// lost ends the session if the client misses something with the link. Otherwise the next command makes another link.
 func (l *link) lost(cause error) {
 	upstream.BreakOff(l.conn)
 	missed, matters := l.die(cause)
@@ -285,7 +287,8 @@ func (l *link) lost(cause error) {
 	}
 }
 
-// die marks the link as dead. It says whether something was missed on it, and whether that matters to the client.
+// die marks the link as dead. missed says whether the link's end cost the client something; matters says whether the client still counts on
+// the link.
 func (l *link) die(cause error) (missed, matters bool) {
 	replies := &l.session.replies
 	gone, hearing, relaying := replies.seenByRelay()
@@ -299,9 +302,9 @@ func (l *link) die(cause error) (missed, matters bool) {
 	missed = !idle && !l.dead && !gone
 	l.dead = true
 	l.uplink.mu.Unlock()
-	matters = hearing && !errors.Is(cause, errDrained) // else its wait was ended on purpose
+	matters = hearing && !errors.Is(cause, errDrained) // else the wait was ended on purpose
 	if missed && !matters && first != nil {
-		_, _ = replies.awaitTurn(first) // what came before is answered
+		_, _ = replies.awaitTurn(first) // earlier commands are answered first
 	}
 	return missed, matters
 }

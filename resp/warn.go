@@ -17,10 +17,10 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// A seldom notes when the log had a line last, of those that it has at most once in seldomEvery, however often there is cause for them.
+// A seldom limits repeated log lines: each line appears at most once in seldomEvery.
 type seldom struct {
 	mu   sync.Mutex       // guards told
-	told map[string]int64 // by what the line says, which is one of few; the server's clock
+	told map[string]int64 // by the line's text; there are few texts. The server's clock, ms
 }
 
 const seldomEvery = time.Minute
@@ -38,13 +38,13 @@ func (s *seldom) may(text string, clock int64) bool {
 	return true
 }
 
-// kills counts the connections that the proxy has killed, by cause. The causes are few.
+// kills counts the connections killed by the proxy, by cause. The causes are few.
 type kills struct {
 	mu sync.Mutex // guards by
 	by map[string]uint64
 }
 
-// count counts one more, and returns how many that is for this cause.
+// count counts a kill, and returns the number so far for this cause.
 func (k *kills) count(cause string) uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,7 +55,7 @@ func (k *kills) count(cause string) uint64 {
 	return k.by[cause]
 }
 
-// A journal is what the log is told of clients. Clients come and go, and their errors repeat: most lines are told seldom.
+// A journal tells the log about clients. Clients come and go, and their errors repeat: most lines are told seldom.
 type journal struct {
 	log      *slog.Logger
 	clock    *atomic.Int64 // the server's, ms
@@ -63,10 +63,10 @@ type journal struct {
 	told     seldom
 	killed   kills
 
-	memoryWarned uint64 // how many clients had been refused for want of memory when the log was told; for the janitor alone
+	memoryWarned uint64 // how many refusals for want of memory the log was told of; for the janitor alone
 }
 
-// warn logs a warning, unless it has done so a short time ago. It says whether it did.
+// warn logs a warning, unless the same text was logged a short time ago. warn says whether the warning was logged.
 func (j *journal) warn(text string, args ...any) bool {
 	may := j.told.may(text, j.clock.Load())
 	if may {
@@ -75,7 +75,7 @@ func (j *journal) warn(text string, args ...any) bool {
 	return may
 }
 
-// ended logs why the proxy ends the connection, if it may, and says whether it did.
+// ended logs why the proxy ends the connection, unless logged a short time ago, and says whether the cause was logged.
 func (j *journal) ended(s *session, cause string) bool {
 	count := j.killed.count(cause)
 	may := j.told.may(cause, j.clock.Load())
@@ -85,7 +85,7 @@ func (j *journal) ended(s *session, cause string) bool {
 	return may
 }
 
-// over logs why a connection has ended, unless the log has the reason already. Only at debug level: clients come and go.
+// over logs why a connection has ended, unless the log has the reason already. The level is debug: clients come and go.
 func (j *journal) over(s *session) {
 	why := s.ending.cause()
 	if why != toldWhy && j.log.Enabled(context.Background(), slog.LevelDebug) {
@@ -93,28 +93,28 @@ func (j *journal) over(s *session) {
 	}
 }
 
-// refused logs an error that tells of a TTL beyond ttl_max, or of a script that masters found not fit for a vote. A user of
-// phpredis may not hear of it: phpredis returns false for an error, as for a lock that somebody else has, so that Laravel's scheduler
-// would leave out a job for ever.
+// refused logs two kinds of error reply: a TTL beyond ttl_max, and a script that masters found unfit for a vote. A user of phpredis may see
+// neither: phpredis returns false for an error, as for a lock held by another client, so that Laravel's scheduler would skip a job for
+// ever.
 func (j *journal) refused(s *session, e Error) {
 	switch text := string(e); {
 	case strings.HasPrefix(text, ttlMaxPrefix), strings.Contains(text, ttlMaxByVote):
 		j.warn("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", text)
 	case strings.HasPrefix(text, "ERR script ") && strings.Contains(text, notByVote):
 		if before, _, found := strings.Cut(text, keyByVote); found {
-			text = before + "it uses a key that is not one of its KEYS" // the name may be a token, from ARGV
+			text = before + "it uses a key that is not one of its KEYS" // the key's name may be a token, from ARGV
 		}
 		j.script(s, Error(text))
 	}
 }
 
-// login logs that a login failed, but not each time: somebody who guesses passwords would fill the disk.
+// login logs a failed login, but not each: a password guesser would fill the disk.
 func (j *journal) login(s *session) {
 	all := j.counters.loginsRefused.Add(1)
 	j.warn("login refused", "client", s.addr(), "id", s.id, "all_so_far", all)
 }
 
-// memory logs that clients were refused for want of memory since it did so last. It is for the janitor alone.
+// memory logs that clients were refused for want of memory since the last such line. Only the janitor calls memory.
 func (j *journal) memory(b *budget) {
 	all := b.refused.Load()
 	if all > j.memoryWarned && j.warn("max_memory is spent: clients are refused", "max_memory", wire.SizeText(int(b.max)), "all_so_far", all) {
@@ -122,8 +122,9 @@ func (j *journal) memory(b *budget) {
 	}
 }
 
-// tls logs that a connection ended by err before its TLS handshake was complete: the client hears only that it was closed.
-// A client that just went away, as a health check does, or amid the handshake, is not logged: that says nothing of its TLS.
+// tls logs that a connection ended by err before its TLS handshake was complete: the client hears only that the connection was closed. A
+// client that just went away, before or amid the handshake, as a health check does, is not logged: such an end says nothing of the client's
+// TLS.
 func (j *journal) tls(s *session, err error) {
 	conn, ok := s.conn.(*tls.Conn)
 	if !ok || conn.ConnectionState().HandshakeComplete || hasLeft(err) {
@@ -132,7 +133,7 @@ func (j *journal) tls(s *session, err error) {
 	j.warn("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", tlsCause(err))
 }
 
-// hasLeft says that the client went away, or its machine or network did.
+// hasLeft says that the client, or its machine or network, went away.
 func hasLeft(err error) bool {
 	for _, left := range []error{io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ETIMEDOUT, syscall.EHOSTUNREACH} {
 		if errors.Is(err, left) {
@@ -142,8 +143,8 @@ func hasLeft(err error) bool {
 	return false
 }
 
-// tlsCause is why a TLS handshake failed. A client on OpenSSL that does not trust our certificate says so in an alert that is not
-// encrypted, which crypto/tls takes for a record with a wrong MAC.
+// tlsCause is why a TLS handshake failed. A client on OpenSSL that does not trust lockproxy's certificate sends an unencrypted alert, which
+// crypto/tls takes for a record with a wrong MAC.
 func tlsCause(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "local error" && strings.HasSuffix(err.Error(), "bad record MAC") {
 		return "it does not trust tls_cert, it seems: " + err.Error()
@@ -151,7 +152,7 @@ func tlsCause(err error) string {
 	return err.Error()
 }
 
-// warnUnknown logs that an application asks for more than locks. The reply does not say so: it has Redis's text.
+// warnUnknown logs that an application asks for more than locks. The reply has Redis's text, and says nothing of locks.
 func warnUnknown(c *call) {
 	s := c.server
 	if s.cfg.Upstream == nil && c.session.reader.parser.Authed {
@@ -160,16 +161,16 @@ func warnUnknown(c *call) {
 	}
 }
 
-// script logs that a script was refused: some libraries try again for ever, and tell nobody.
+// script logs that a script was refused: some libraries try again for ever, without a word.
 func (j *journal) script(s *session, refused Reply) {
 	j.warn("a script was refused: masters cannot vote on it", "client", s.addr(), "id", s.id, "reply", refused)
 }
 
-// split refuses a request because of what lock_keys matches: some of its names and not others, or one that is no lock.
-// Frameworks take such an error for something else, and go on without a word, so that the log has to tell.
+// split refuses a request because lock_keys matches some of the request's names and not others, or a name must be a lock's and is not.
+// Frameworks take such an error for another, and go on without a word, so the log tells of the error.
 func split(c *call, refused Error) Error { return splitAs(c, refused, string(refused)) }
 
-// splitAs is split with another text for the log: the reply may have a token in it, which looks like a lock's name.
+// splitAs is split with another text for the log: the reply may have a token in the place of a lock's name.
 func splitAs(c *call, refused Error, told string) Error {
 	s := c.server
 	n := s.counters.split.Add(1)
@@ -178,8 +179,8 @@ func splitAs(c *call, refused Error, told string) Error {
 	return refused
 }
 
-// upstreamFailed counts a command for the upstream that failed. The log is told, unless it knows from the watcher that the upstream is
-// gone. The watcher may have noticed nothing: it asks over a connection that it has, while others break, or cannot be made.
+// upstreamFailed counts a failed command for the upstream. The log is told, unless the watcher has reported the upstream gone. The watcher
+// may have noticed nothing: the watcher's own connection may stand while others break, or cannot be made.
 func (j *journal) upstreamFailed(up *upstream.Redis, cause string) {
 	j.counters.upstreamErrors.Add(1)
 	if up.Cause() == "" {
