@@ -84,7 +84,7 @@ var way = [...]checkpoint{
 	passAttack,      // an HTTP request ends the connection
 	passCaching,     // no reply may be cached
 	passConfirmed,   // a subscription that decides whether the command may be sent is confirmed first
-	passUpstream,    // commands about other keys than locks go upstream
+	passUpstream,    // commands that are not about locks go upstream
 	passKnown,       // row, arguments, login, reserved keys: as Redis checks
 	passSubscribed,  // a subscribed RESP2 client may send little
 	passLost,        // the loss of a held lock is told first

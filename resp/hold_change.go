@@ -6,11 +6,11 @@ import (
 	"lockproxy/quorum"
 )
 
-// How a client's own commands change the locks that it holds. A command that deletes a lock, or gives it to another token,
-// ends the hold. A command that sets its TTL sets the TTL with which the hold goes on.
+// How a client's own commands change the locks held by the client. A command that deletes a lock, or gives the lock to another token, ends
+// the hold. A command that sets the lock's TTL sets the hold's TTL.
 
-// extendBy makes an extension that the client asks for. From then on the hold has the TTL of the request or, if the request adds,
-// the sum. If no validity can be left of the TTL, the hold ends; see setTTL.
+// extendBy makes an extension asked for by the client. From then on the hold has the TTL of the request or, if the request adds, the sum.
+// If the TTL leaves no validity, the hold ends; see setTTL.
 func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	hs := h.of
 	h.order.Lock()
@@ -23,23 +23,23 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	switch {
 	case ttl < hs.server.cfg.TTLMin && !req.Add:
 		h.stop()
-	case ttl >= hs.server.cfg.TTLMin && ttl <= hs.server.cfg.TTLMax: // else the request is refused, or what it adds to is as good as over
+	case ttl >= hs.server.cfg.TTLMin && ttl <= hs.server.cfg.TTLMax: // else the request is refused, or adds to a lock as good as over
 		h.req.TTL = ttl
 		if h.valid != nil {
 			h.cutShort()
 		}
 	}
 	hs.mu.Unlock()
-	req.Fenced = !req.Add // the hold goes on, and is to know for how long it is valid
+	req.Fenced = !req.Add // the hold goes on, and needs the validity
 	hs.server.engine.Extend(req, func(e quorum.Extended) {
 		h.extended(e)
 		done(e)
 	})
 }
 
-// setTTL notes that the client has set the TTL of a key. A hold of the key, or one that is about to begin, is extended by that
-// TTL from then on; one that has begun is extended at once. If no validity can be left of the TTL, the client gives the lock up, as
-// ShedLock does: the hold ends, and an extension that came behind the change is taken back.
+// setTTL notes that the client has set the TTL of a key. From then on the TTL is also the TTL of each hold of the key, begun or about to
+// begin; a hold that has begun is extended at once. If the TTL leaves no validity, the client gives the lock up, as ShedLock does: the hold
+// ends, and an extension that came behind the change is taken back.
 func (hs *holds) setTTL(key quorum.Key, ttl time.Duration) {
 	if ttl <= 0 { // the key is gone
 		return
@@ -64,7 +64,7 @@ func (hs *holds) setTTL(key quorum.Key, ttl time.Duration) {
 	hs.giveBack(ended)
 }
 
-// all returns the holds of the key, those that are about to begin first. holds.mu is held.
+// all returns the holds of the key, holds about to begin first. holds.mu is held.
 func (hs *holds) all(key quorum.Key) (all []*hold) {
 	for _, h := range hs.coming {
 		if h.req.Key == key && !h.over {
@@ -77,7 +77,7 @@ func (hs *holds) all(key quorum.Key) (all []*hold) {
 	return all
 }
 
-// end ends the hold of that token, if there is one.
+// end ends the hold of the token, if there is a hold.
 func (hs *holds) end(key quorum.Key, token string) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -86,7 +86,7 @@ func (hs *holds) end(key quorum.Key, token string) {
 	}
 }
 
-// endUnless ends the hold of the key, unless it is by that token, and says whether one stays. No hold has the token "".
+// endUnless ends the hold of the key, unless the token is the hold's, and says whether a hold stays. No hold has the token "".
 func (hs *holds) endUnless(key quorum.Key, token string) (held bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -98,8 +98,8 @@ func (hs *holds) endUnless(key quorum.Key, token string) (held bool) {
 	return hs.held(key, token) != nil
 }
 
-// heed ends the holds whose keys a plan that has taken place has deleted, or given to another token, and notes the TTLs that it
-// has set.
+// heed adapts the holds to a plan that has taken place: holds whose keys were deleted, or given to another token, end. Other holds take
+// over the TTLs set by the plan.
 func (hs *holds) heed(db int, p *plan) {
 	for i := range p.keys {
 		switch k, key := &p.keys[i], (quorum.Key{DB: db, Name: p.names.all[i]}); {
@@ -112,14 +112,14 @@ func (hs *holds) heed(db int, p *plan) {
 	}
 }
 
-// find returns the hold of that token, or nil.
+// find returns the hold of the token, or nil.
 func (hs *holds) find(key quorum.Key, token string) *hold {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return hs.held(key, token)
 }
 
-// held returns the hold of that token, or nil. holds.mu is held.
+// held returns the hold of the token, or nil. holds.mu is held.
 func (hs *holds) held(key quorum.Key, token string) *hold {
 	for _, h := range hs.all(key) {
 		if h.req.Token == token {

@@ -7,17 +7,17 @@ import (
 	"lockproxy/quorum"
 )
 
-// How a client is told that a lock that it held is lost.
+// How a client is told of the loss of a held lock.
 
-// lostChannel begins the names of the channels on which losses are published; the rest is the key. The message is the fence
-// of the lost lock: a listener may hold the key by now, or a key of that name in another database.
+// lostChannel begins the names of the channels on which losses are published; the rest is the key. The message is the fence of the lost
+// lock: by now a listener may hold the key, or a key of the same name in another database.
 const lostChannel = reservedPrefix + "lost:"
 
-// LostMessage is the line of the log that tells of a lock that a connection held, and has lost.
+// LostMessage is the log line for the loss of a held lock.
 const LostMessage = "a held lock was lost: it could not be extended"
 
-// losses are the keys of lost locks. The reply to the next command on one of them tells of its loss. holds.mu guards them; any
-// needs no lock.
+// losses are the keys of lost locks. The reply to the next command on such a key tells of the loss. holds.mu guards the fields; any needs
+// no mutex.
 type losses struct {
 	keys map[quorum.Key]struct{}
 	n    atomic.Int32 // len(keys)
@@ -48,15 +48,15 @@ func (l *losses) clear() {
 	l.n.Store(0)
 }
 
-// lose tells the client that a lock is lost: by a push if it speaks RESP3, and by an error in reply to its next command on the key.
-// It tells everybody by a message. holds.mu is held.
+// lose tells the client that a lock is lost: by a push over RESP3, and by an error in reply to the client's next command on the key. A
+// published message tells everybody else. holds.mu is held.
 func (hs *holds) lose(h *hold) {
 	key, fence := h.req.Key, h.fence
 	if hs.replies.closing.Load() {
 		return
 	}
 	hs.lost.add(key)
-	hs.server.counters.heldLost.Add(1) // whoever sees it counted finds the client told
+	hs.server.counters.heldLost.Add(1) // counted after losses.add: a reader of the count finds the loss noted
 	is := hs.client.client()
 	hs.server.log.Warn(LostMessage, "key", clip(key.Name, echoMax), "db", key.DB,
 		"client", is.Addr, "id", hs.client.id, "name", is.Name, "library", is.Library, "user", is.User)
@@ -65,14 +65,14 @@ func (hs *holds) lose(h *hold) {
 	if hs.client.identity.speaksRESP3() {
 		sl := newSlot(hs.replies)
 		sl.out.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true
-		_ = hs.replies.deliver(sl, 0) // nothing counts towards a limit
+		_ = hs.replies.deliver(sl, 0) // a size of 0 counts towards no limit
 	}
-	hs.server.running.Go(func() { // holds.mu is held, and so the session has not released its holds, and Shutdown still waits for it
+	hs.server.running.Go(func() { // holds.mu is held, so the session has not released its holds: Shutdown still waits for the session
 		hs.server.engine.Publish(lostChannel+key.Name, strconv.FormatInt(fence, 10), func(quorum.Published) {})
 	})
 }
 
-// tellLost refuses a command on a key whose lock was lost, if the client has not been told yet; and EXEC, if a queued command is on
+// tellLost refuses a command on a key whose lock was lost, if the client has not been told yet. EXEC is refused if a queued command is on
 // such a key. holds.mu is not held.
 func tellLost(c *call) Reply {
 	var names []string
@@ -92,7 +92,7 @@ func tellLost(c *call) Reply {
 	return nil
 }
 
-// regain forgets the loss of a key, if the reply about to be written says that the client has a lock of that key again.
+// regain forgets the loss of a key, if the reply about to be written gives the client a lock of the key again.
 func (hs *holds) regain(sl *slot) {
 	//mutant: a loss is told to who has the lock again
 	if !sl.out.taken || !hs.lost.any() {

@@ -11,20 +11,20 @@ import (
 	"lockproxy/quorum"
 )
 
-// holds are the locks that one connection holds. The client's own commands change them, timers extend them, and the writer begins them.
+// holds are the locks held by one connection. The client's own commands change holds, timers extend them, and the writer begins them.
 type holds struct {
 	server  *Server
 	memory  *account
 	replies *replies
-	client  *session // who holds them
+	client  *session // the holder
 
-	mu     sync.Mutex // guards what follows, and of each hold what its type says; before holds.mu
+	mu     sync.Mutex // guards the fields from here on, and the fields of each hold named in its type
 	kept   map[quorum.Key]*hold
-	coming []*hold // of LOCKs under way: later commands of the client may change or end them
+	coming []*hold // holds of LOCKs under way: later commands of the client may change or end them
 	lost   losses
 }
 
-// holdsMax bounds what a connection may hold: each is extended three times in a TTL.
+// holdsMax bounds the locks held by a connection: each is extended three times in a TTL.
 const holdsMax = 1024
 
 func (hs *holds) full() bool {
@@ -33,8 +33,8 @@ func (hs *holds) full() bool {
 	return len(hs.kept)+len(hs.coming) >= holdsMax
 }
 
-// expect makes the hold of a LOCK that is under way. It copies the key and the token, so as not to keep the whole command alive. It returns nil if
-// there is no memory for it.
+// expect makes the hold of a LOCK under way. Key and token are copied, so as not to keep the whole command alive. expect returns nil if
+// there is no memory for the hold.
 func (hs *holds) expect(req quorum.AcquireRequest) *hold {
 	size := slotMemory + hs.server.engagement + len(req.Key.Name) + len(req.Token)
 	if !hs.memory.keep(size) {
@@ -48,14 +48,14 @@ func (hs *holds) expect(req quorum.AcquireRequest) *hold {
 	return h
 }
 
-// begin begins to extend the lock of a slot that has a hold, whose reply is about to be written, if the lock was granted. If
-// the write fails, the session ends, and releases the lock.
+// begin starts the extensions for a slot with a hold, whose reply is about to be written, if the lock was granted. If the write fails, the
+// session ends, and releases the lock.
 func (hs *holds) begin(sl *slot) {
 	h := sl.hold
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.arrived()
-	if sl.out.done == 0 || h.over { // it was refused, or given back meanwhile
+	if sl.out.done == 0 || h.over { // the lock was refused, or given back meanwhile
 		h.free()
 		return
 	}
@@ -63,7 +63,7 @@ func (hs *holds) begin(sl *slot) {
 		hs.kept = map[quorum.Key]*hold{}
 	}
 	if old := hs.kept[h.req.Key]; old != nil {
-		old.stop() // its lock has been lost, or this one could not have been taken
+		old.stop() // the old lock has been lost: else the new lock was not free
 	}
 	hs.kept[h.req.Key] = h
 	hs.server.counters.held.Add(1)
@@ -84,7 +84,7 @@ func (hs *holds) hurryOverdue() {
 	}
 }
 
-// hurry extends the lock of the key at once, if it is held here. So a lock that was taken away by force is found to be lost.
+// hurry extends the lock of the key at once, if held here: the loss of a lock taken away by force is found.
 func (hs *holds) hurry(key quorum.Key) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -93,7 +93,7 @@ func (hs *holds) hurry(key quorum.Key) {
 	}
 }
 
-// keys returns the keys of the locks that are held.
+// keys returns the keys of the held locks.
 func (hs *holds) keys() []quorum.Key {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -114,14 +114,14 @@ func (hs *holds) isComing() bool {
 	return len(hs.coming) > 0
 }
 
-// release releases all that the session holds. Shutdown waits for it.
+// release releases all locks of the session. Shutdown waits for the release.
 func (hs *holds) release() {
 	hs.mu.Lock()
 	var all []*hold
 	for _, h := range hs.kept {
 		all = append(all, h)
 	}
-	slices.SortFunc(all, func(a, b *hold) int { return cmp.Compare(a.fence, b.fence) }) // as they were taken
+	slices.SortFunc(all, func(a, b *hold) int { return cmp.Compare(a.fence, b.fence) }) // in the order of the grants
 	for _, h := range all {
 		h.stop()
 	}
@@ -133,7 +133,7 @@ func (hs *holds) release() {
 	hs.giveBack(all)
 }
 
-// releaseComing releases the locks that LOCKs were granted, but whose replies are not written yet. No LOCK waits for the engine.
+// releaseComing releases the locks granted to LOCKs whose replies are not written yet. No LOCK waits for the engine.
 func (hs *holds) releaseComing() {
 	hs.mu.Lock()
 	var all []*hold

@@ -9,11 +9,11 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// An uplink is a session's way to the upstream: the link that it has at the moment, and what outlives a link. Only the session's reader
-// makes a link, and drops it.
+// An uplink is a session's way to the upstream: the present link, and state that outlives a link. Only the session's reader makes and drops
+// links.
 type uplink struct {
 	session  *session
-	relies   bool         // for the reader alone: the client has left something at the upstream, such as a script, or was told that it is there
+	relies   bool         // for the reader alone: the client counts on something left at the upstream, such as a script
 	sending  atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
 	monitors atomic.Bool  // MONITOR was sent
 
@@ -21,8 +21,8 @@ type uplink struct {
 	link *link      // the reader sets it, and may read it without mu
 }
 
-// connected returns the session's link, in the client's database and protocol. The reader waits until it is made. If there can be none,
-// connected returns the reply.
+// connected returns the session's link, in the client's database and protocol. The reader waits until the link is made. If there can be no
+// link, connected returns the reply.
 func (u *uplink) connected() (*link, Reply) {
 	for {
 		if u.link != nil && u.link.sentAll {
@@ -65,7 +65,7 @@ func (u *uplink) ready() (*link, Reply) {
 	return l, l.moved()
 }
 
-// state returns the link's connection, nil if it is not made, whether it is dead, and why it could not be made.
+// state returns the link's connection, nil until made; whether the link is dead; and why the connection failed.
 func (u *uplink) state() (conn net.Conn, dead bool, failed error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -75,7 +75,7 @@ func (u *uplink) state() (conn net.Conn, dead bool, failed error) {
 	return u.link.conn, u.link.dead, u.link.failed
 }
 
-// live returns the link if there is one that is made, and not known to have ended.
+// live returns the link, if made and not known to have ended; else nil.
 func (u *uplink) live() *link {
 	if conn, dead, _ := u.state(); conn == nil || dead {
 		return nil
@@ -83,8 +83,8 @@ func (u *uplink) live() *link {
 	return u.link
 }
 
-// make begins to connect. The reader waits for that, and journal meanwhile if the client hangs up: an upstream that is busy may be
-// silent for long.
+// make starts to connect. Meanwhile the reader waits, and goes on reading, to notice a hang-up of the client: a busy upstream may be silent
+// for long.
 func (u *uplink) make() {
 	g := u.greeting()
 	ctx, giveUp := context.WithCancel(context.Background())
@@ -99,7 +99,7 @@ func (u *uplink) make() {
 	go l.connect(ctx, g)
 }
 
-// drop ends the link. Nothing is expected of it.
+// drop ends the link, of which nothing is expected any more.
 func (u *uplink) drop() {
 	l := u.link
 	if l == nil {
@@ -130,7 +130,7 @@ func (u *uplink) greeting() upstream.Greeting {
 	return upstream.Greeting{RESP3: u.session.identity.resp3, DB: u.session.identity.db, Name: u.session.identity.name}
 }
 
-// lost ends the session, whose client waits for replies that will not come. The log has one line for all such sessions.
+// lost ends the session, because the client waits for replies that will not come. The log has one line for all such sessions.
 func (u *uplink) lost(cause string) {
 	if u.session.replies.isGone() {
 		return
@@ -139,7 +139,8 @@ func (u *uplink) lost(cause string) {
 	u.session.hangUp("upstream lost: " + cause)
 }
 
-// endBlocked shuts down the sending side of the link, too. Commands that wait at the upstream end by that; others are answered.
+// endBlocked shuts down the link's sending side, after the client's. Commands blocked at the upstream end by that; other commands are
+// answered.
 func (u *uplink) endBlocked() {
 	l := u.link
 	if l == nil || !l.mayWait || l.sentAll {

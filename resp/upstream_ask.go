@@ -8,8 +8,8 @@ import (
 
 var errReplyLong = errors.New("ERR the upstream's reply is longer than the " + wire.SizeText(capturedMax) + " that lockproxy reads; ask the upstream itself")
 
-// askThere sends a request of our own over the session's link; the client's reply is made from the reply to it. It returns nil,
-// or the error that is the reply.
+// askThere sends a request of the proxy's own over the session's link. answer makes the client's reply of the upstream's reply. askThere
+// returns nil, or an error as the client's reply.
 func askThere(c *call, answer func(reply []byte) Reply, args ...string) Reply {
 	if !c.session.reader.await(c.session.replies.locksDone) {
 		return nil

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// Draining while clients wait at the upstream, as queue workers always do: `BLPOP jobs 0` may wait for ever, and a proxy that
-// waited for it would serve nobody meanwhile. The upstream is asked to unblock such clients. Their connections are not just closed:
-// an element that the upstream takes from a list at this very moment still gets to its client. An unblocked client sees its
-// connection end, as when a Redis goes away; null would tell it that its timeout is over, which may not be so. But a client that
-// has sent more commands behind that one gets the upstream's error: the upstream goes on with these commands, and what they take
-// from a list must not be lost either.
+// Draining while clients wait at the upstream, as queue workers always do: `BLPOP jobs 0` may wait for ever, and a proxy that waited as
+// well would serve nobody meanwhile. So the upstream is asked to unblock such clients. Closing the connections would not do: an element
+// that the upstream takes from a list at this very moment must still get to its client.
+//
+// An unblocked client sees its connection end, as when a Redis goes away; null would falsely tell the client that its timeout is over. But
+// a client with more commands sent behind the blocked command gets the upstream's error: the upstream goes on with these commands, and
+// elements taken from a list by them must not be lost either.
 
-// unblockEvery is how often a draining server looks for clients that wait at the upstream: some begin to wait only now.
+// unblockEvery is how often a draining server looks for clients that wait at the upstream: some begin to wait only during the drain.
 const unblockEvery = 50 * time.Millisecond
 
 var (
@@ -22,7 +23,7 @@ var (
 	unblocked  = []byte("-UNBLOCKED ")
 )
 
-// endWaitsThere unblocks clients that wait at the upstream, until ctx ends. If the upstream refuses, they wait on.
+// endWaitsThere unblocks clients that wait at the upstream, until ctx ends. If the upstream refuses, the clients wait on.
 func (s *Server) endWaitsThere(ctx context.Context) {
 	if s.cfg.Upstream == nil {
 		return
@@ -43,8 +44,7 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 	}
 }
 
-// waitsThere returns the id of the link at the upstream, if the upstream owes the next reply and some command on the link may have
-// to wait; else 0.
+// waitsThere returns the link's id at the upstream, if the upstream owes the next reply and a command on the link may block; else 0.
 func (u *uplink) waitsThere() int64 {
 	if !u.session.replies.isOwedThere() {
 		return 0
@@ -57,8 +57,7 @@ func (u *uplink) waitsThere() int64 {
 	return u.link.id
 }
 
-// drained says whether the server drains and b begins with the error of a command that was unblocked. more says that b is too
-// short to tell.
+// drained says whether the server drains and b begins with the error of an unblocked command. more says that b is too short to tell.
 func (r *relay) drained(b []byte) (yes, more bool) {
 	if b[0] != '-' || !r.session.server.stopping() {
 		return false, false

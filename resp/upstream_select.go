@@ -2,14 +2,14 @@ package resp
 
 import "strconv"
 
-// A moving is a SELECT that was sent over a link. The reader waits for the reply, which uplink.mu guards: the upstream may refuse, as
-// while it runs a script, or where it has fewer databases, and would run what comes behind in the database that it was in.
+// A moving is a SELECT sent over a link. The reader waits for the reply, because the upstream may refuse: while a script runs, or where the
+// upstream has fewer databases. After a refusal the upstream would run later commands in the old database. uplink.mu guards reply.
 type moving struct {
 	db    int
 	reply []byte
 }
 
-// move sends SELECT, unless one is under way.
+// move sends SELECT, unless a SELECT is under way.
 func (l *link) move(db int) {
 	if l.moving != nil {
 		return
@@ -24,7 +24,7 @@ func (l *link) move(db int) {
 	}}, "SELECT", strconv.Itoa(db))
 }
 
-// moved waits for the upstream's reply to the SELECT that is under way, if there is one. It returns the refusal, if the upstream refuses.
+// moved waits for the upstream's reply to the SELECT under way, if any. A refusal is returned.
 func (l *link) moved() Reply {
 	m, s := l.moving, l.session
 	if m == nil {
@@ -46,8 +46,8 @@ func (l *link) moved() Reply {
 	return nil
 }
 
-// selectThere has the link follow to the client's new database before the client is told that it is there. It returns the upstream's
-// refusal. Without a link there is nothing to do: the next one begins in that database, or not at all.
+// selectThere moves the link to the client's new database before the client's SELECT is answered, and returns the upstream's refusal.
+// Without a link there is nothing to do: the next link begins in the new database, or not at all.
 func selectThere(c *call) Reply {
 	l := c.session.uplink.live()
 	if l == nil || l.sentAll || len(c.args) != 2 {
@@ -55,7 +55,7 @@ func selectThere(c *call) Reply {
 	}
 	db, refused := parseDB(c, c.args[1])
 	if refused != nil {
-		return nil // which runSelect says
+		return nil // runSelect gives the error
 	}
 	if db != l.greeting.DB {
 		l.move(db)

@@ -2,9 +2,9 @@ package resp
 
 import "lockproxy/resp/wire"
 
-// A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Its first command
-// with keys decides that, or a key that is watched at the upstream. Commands without keys that come before are queued here, and
-// sent on if the place is the upstream. So are scripts with a wrong number of keys. The upstream itself answers what it queues.
+// A transaction takes place on one side: here if about locks, else at the upstream. The side is decided by the first command with keys, or
+// by a key watched at the upstream. Earlier commands without keys, and scripts with a wrong number of keys, are queued here, and sent on if
+// the upstream is the side. The upstream itself answers the commands that it queues.
 
 const errMixedTransaction = Error("ERR this transaction is about locks and about other keys: lockproxy keeps them on different servers; " +
 	"make two of it, or let lock_keys match all of its keys or none")
@@ -20,7 +20,7 @@ func queueAnywhere(c *call, at destination) (Reply, bool) {
 	untold := fits && row.keys.untold(c.args)
 	malformed := row != nil && !fits
 	if at == there && !fits && t.stage != queuingThere {
-		if refused := unqueued(c); refused != nil { // such a command says nothing about where the transaction takes place
+		if refused := unqueued(c); refused != nil { // a command refused by the upstream decides nothing
 			t.spoil()
 			return refused, false
 		}
@@ -28,9 +28,9 @@ func queueAnywhere(c *call, at destination) (Reply, bool) {
 	switch {
 	case at == here && (row == nil || malformed), malformed && (t.stage == spoiled || t.aboutLocks()):
 		spoilAnywhere(c)
-		return nil, true // it will be refused
+		return nil, true // the command will be refused
 	case (plain || untold) && t.stage != queuingThere:
-		return nil, true // its destination is that of the first with keys
+		return nil, true // the first command with keys decides
 	case at == there && t.stage == spoiled:
 		return Status("QUEUED"), false // in vain: EXEC will be refused
 	case plain, at == there:
@@ -61,8 +61,8 @@ func queueThere(c *call) Reply {
 	return reply
 }
 
-// unqueued returns the error with which the upstream would refuse a command that is not sent to it, before it queues or runs it; nil
-// if it would not.
+// unqueued returns the error with which the upstream would refuse the command before queuing or running; nil for a good command. The
+// upstream does not get the command.
 func unqueued(c *call) Reply {
 	commands, err := c.server.cfg.Upstream.Commands()
 	switch {
@@ -98,7 +98,7 @@ func beginThere(c *call) Reply {
 	return nil
 }
 
-// aboutLocks says whether something watched or queued here has its place here.
+// aboutLocks says whether anything watched or queued here belongs here.
 func (t *transaction) aboutLocks() bool {
 	locks := len(t.watched) > 0
 	for _, q := range t.queue {
@@ -108,7 +108,7 @@ func (t *transaction) aboutLocks() bool {
 	return locks
 }
 
-// spoilAnywhere notes that a command was refused, so that EXEC is refused, too. The upstream is told to forget what it has queued.
+// spoilAnywhere notes a refused command, so that EXEC is refused, too. The upstream is told to forget its queue.
 func spoilAnywhere(c *call) {
 	t := &c.session.transaction
 	if t.stage == queuingThere && c.session.uplink.link != nil {
@@ -117,7 +117,7 @@ func spoilAnywhere(c *call) {
 	t.spoil()
 }
 
-// endThere is for commands that are not queued: EXEC and DISCARD end a transaction at the upstream.
+// endThere is for commands not queued in a transaction: EXEC and DISCARD end a transaction at the upstream.
 func endThere(c *call) (Reply, bool) {
 	t := &c.session.transaction
 	if t.stage != queuingThere || !c.isNamed("exec") && !c.isNamed("discard") || !c.named.accepts(len(c.args)) {
