@@ -2,35 +2,35 @@ package resp
 
 import "sync"
 
-// An account is what one client has of a memory budget: of that of strangers until it has logged in, then of that of clients. When the
-// client is ended to make room for others, its account is closed: from then on the client counts no more, though it takes a moment
-// until its goroutines have ended.
+// An account is one client's share of a memory budget: of the strangers' until the client has logged in, then of the clients'. When the
+// client is ended to make room for others, the account is closed: the client counts no more at once, though its goroutines end a moment
+// later.
 //
 // doc.go has the lock order.
 type account struct {
 	session *session
 	relief  *relief
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields from here on
 	budget *budget    // nil: closed
 	texts  int64
 	slots  int64
 }
 
-// take reserves n bytes for what lasts no longer than a command, or returns false.
+// take reserves n bytes for no longer than a command, or returns false.
 func (a *account) take(n int) bool { return n < countedFrom || a.reserve(n, brief) }
 
-// give returns what one take reserved.
+// give returns the bytes of one take.
 func (a *account) give(n int) {
 	if n >= countedFrom {
 		a.drop(n)
 	}
 }
 
-// keep is take for what lasts until its client ends it. It counts the smallest amounts, too.
+// keep is take for memory held until its client gives the memory up. Unlike take, keep counts the smallest amounts, too.
 func (a *account) keep(n int) bool { return a.reserve(n, lasting) }
 
-// drop returns what any number of keeps reserved.
+// drop returns the bytes of any number of keeps.
 func (a *account) drop(n int) { a.add(-int64(n), 0) }
 
 // addSlots counts n bytes more of commands under way, less if n is negative.
@@ -76,14 +76,14 @@ func (a *account) add(texts, slots int64) {
 	a.note()
 }
 
-// note tells the strangers whether one of them has something. a.mu is held.
+// note tells the strangers whether this stranger holds memory. a.mu is held.
 func (a *account) note() {
 	if s := &a.relief.strangers; a.budget == &s.budget {
 		s.noteHolding(a.session, a.texts+a.slots > 0)
 	}
 }
 
-// move has another budget count what the client has. Without one, the account is closed.
+// move has another budget count the client's memory. A move to nil closes the account.
 func (a *account) move(to *budget) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,14 +98,14 @@ func (a *account) move(to *budget) {
 	}
 }
 
-// of returns the budget that counts for the client; nil if the account is closed.
+// of returns the client's budget; nil if the account is closed.
 func (a *account) of() *budget {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.budget
 }
 
-// totalOf is how much the budget counts for the client; nothing if another does.
+// totalOf is the client's memory in the budget; 0 if another budget counts the client.
 func (a *account) totalOf(b *budget) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

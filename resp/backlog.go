@@ -2,27 +2,27 @@ package resp
 
 import "sync/atomic"
 
-// A backlog is what the slots of one connection take: commands under way, and replies that the client has not read. replies.mu guards
-// the changes; the atomic counts may be read without.
+// A backlog is the memory of one connection's slots: commands under way, and replies not read by the client. replies.mu guards the changes;
+// the atomic counts may be read without.
 type backlog struct {
 	limits *Limits
 	memory *account
 
-	depth    atomic.Int64 // what the queue counts towards Limits.Pipeline
+	depth    atomic.Int64 // the queue's share of Limits.Pipeline
 	inBytes  atomic.Int64 // bytes of the commands in the queue
 	outBytes atomic.Int64 // bytes that wait for the client
 
-	slots   int // bytes that the slots in the queue take beside texts
-	counted int // of slots, bytes that the memory budget has counted
+	slots   int // bytes taken by the slots in the queue beside texts
+	counted int // the part of slots counted by the memory budget
 }
 
-// Why a connection ends whose client does not read what waits for it.
+// Why a connection ends whose client does not read.
 const (
 	outputSpent = "output limit reached: the client does not read"
 	memorySpent = "max_memory is spent: there is no room for what waits for the client"
 )
 
-// weighStep is the step in which the memory budget counts a queue, so that the common command touches no shared counter.
+// weighStep is the step in which the memory budget counts a queue: most commands touch no shared counter.
 const weighStep = 8 << 10
 
 func (b *backlog) add(sl *slot) {
@@ -31,7 +31,7 @@ func (b *backlog) add(sl *slot) {
 	b.weigh(sl.memory)
 }
 
-// output notes that n bytes more of a slot wait for the client, or returns which limit does not let them.
+// output notes that n bytes more of a slot wait for the client, or returns the limit that forbids the bytes.
 func (b *backlog) output(sl *slot, n int) (spent string) {
 	all := sl.output + n
 	switch {
@@ -46,7 +46,7 @@ func (b *backlog) output(sl *slot, n int) (spent string) {
 	return ""
 }
 
-// weigh adds n bytes to what the slots take, and has the budget count the sum.
+// weigh adds n bytes to slots, and has the budget count the sum.
 func (b *backlog) weigh(n int) {
 	b.slots += n
 	if now := b.slots / weighStep * weighStep; now != b.counted {
@@ -76,6 +76,6 @@ func (b *backlog) drained() bool {
 	return b.depth.Load() <= int64(b.limits.Pipeline)*3/4 && b.inBytes.Load() <= int64(b.limits.Input)*3/4 && !b.crowded()
 }
 
-// crowded says whether another command must wait for memory. The command of a client that has no other under way never does: the command
-// may be the release that others wait for.
+// crowded says whether another command must wait for memory. A client's only command never waits: it may be the release of a lock for which
+// others wait.
 func (b *backlog) crowded() bool { return b.depth.Load() > 0 && b.memory.scarce() }

@@ -4,9 +4,9 @@ import "lockproxy/quorum"
 
 // How a handler takes its command's place in the order of replies.
 
-// claim takes the command's place in the order of replies, for one operation of the engine on the key of that name. answer makes the
-// reply of the outcome. The reader waits here until earlier commands let the command begin. If claim returns nil, the connection is ending:
-// the handler does nothing, and returns nil.
+// claim takes the command's place in the order of replies, for one operation of the engine on the named key. answer makes the reply of the
+// outcome. The reader waits here until earlier commands let the command begin. If claim returns nil, the connection is ending: the handler
+// does nothing, and returns nil.
 func (c *call) claim(o overlap, name string, answer func(*outcome) Reply) *slot {
 	return c.claimSlot(claim{overlap: o, name: name, keys: 1, outcomes: 1, engaged: 1, answer: answer})
 }
@@ -27,8 +27,8 @@ func (c *call) beginKeyless(answer func(*outcome) Reply, run func(*slot)) Reply 
 	return nil
 }
 
-// claimPieces is claim for an operation on several keys that the engine takes piece by piece. The names must all be different; the
-// slot keeps them.
+// claimPieces is claim for an operation on several keys, done piece by piece by the engine. The names must all be different; the slot keeps
+// them.
 func (c *call) claimPieces(o overlap, names []string, outcomes int, answer func(*outcome) Reply) *slot {
 	return c.claimSlot(claim{
 		overlap: o, name: names[0], others: names[1:], keys: quorum.PieceWeight(len(names)),
@@ -45,12 +45,12 @@ func (c *call) claimTogether(o overlap, names []string, answer func(*outcome) Re
 	return c.claimSlot(cl)
 }
 
-// A claim is what claimSlot is asked for.
+// A claim is the argument of claimSlot.
 type claim struct {
 	overlap  overlap
-	name     string // of the first key, if there is one
+	name     string // of the first key; "": no key
 	others   []string
-	keys     int // how many keys masters are asked about at one time, as package admission counts
+	keys     int // how many keys masters are asked about at once, as package admission counts
 	outcomes int
 	engaged  int  // how many operations of the engine the memory budget counts
 	leads    bool // the reply confirms or takes back a subscription: messages go behind it, and CLIENT REPLY does not mute it
@@ -64,7 +64,7 @@ func (c *call) claimSlot(cl claim) *slot {
 	sl.overlap, sl.key, sl.others, sl.answer = cl.overlap, c.key(cl.name), cl.others, cl.answer
 	sl.left, sl.weight, sl.size = cl.outcomes, max(cl.outcomes, 1+len(cl.others)), s.reader.parser.Size
 	sl.memory += cl.engaged * s.server.engagement
-	if s.transaction.open() { // it is EXEC, which runs what is queued
+	if s.transaction.open() { // the command is EXEC, which runs the queue
 		sl.memory += s.transaction.retained
 	}
 	sl.reads = c.cmd != nil && c.cmd.flags&readOnly != 0
@@ -72,7 +72,7 @@ func (c *call) claimSlot(cl claim) *slot {
 		sl.mute = false
 	}
 	sl.reserve = s.reserve  // before the writer may see the slot
-	begins := func() bool { // what has no key is asked seldom, or of the upstream
+	begins := func() bool { // a request without keys is rare, or for the upstream
 		return (cl.keys == 0 || s.reader.mayBegin(cl.keys)) && s.replies.enter(sl)
 	}
 	if !s.reader.await(begins) {

@@ -8,7 +8,7 @@ import (
 // A command is a row of the command table.
 type command struct {
 	name    string // lower case; of a subcommand without its container's
-	arity   int    // number of arguments with the name; negative: at least that many
+	arity   int    // number of arguments with the name; negative: the least number
 	flags   flags
 	keys    keySpec
 	group   string
@@ -16,8 +16,8 @@ type command struct {
 	usage   string // of its arguments (usage.go)
 	summary string
 	run     func(*call) Reply
-	plan    planner // its part in a transaction; nil if it has none
-	brief   bool    // plan needs no value of a key, and changes none that is there
+	plan    planner // the command's part in a transaction; nil: none
+	brief   bool    // plan needs no key's value, and changes no value
 	subs    []*command
 
 	full string // "client|id"; set by the table
@@ -42,10 +42,10 @@ func newTable(rows []*command) *table {
 	return t
 }
 
-// find looks a name up in any case. It returns nil if there is none such.
+// find looks a name up in any case. find returns nil for an unknown name.
 func (t *table) find(name string) *command { return upstream.Lookup(t.byName, name) }
 
-// row returns the row that the arguments mean: for a container that of the subcommand, nil if there is no such subcommand.
+// row returns the row meant by the arguments: for a container, the subcommand's, nil if unknown.
 func (cmd *command) row(args []string) *command {
 	if cmd != nil && len(cmd.subs) > 0 && len(args) > 1 {
 		return cmd.sub(args[1])
@@ -53,7 +53,7 @@ func (cmd *command) row(args []string) *command {
 	return cmd
 }
 
-// sub returns the subcommand of that name, or nil.
+// sub returns the named subcommand, or nil.
 func (cmd *command) sub(name string) *command {
 	for _, sub := range cmd.subs {
 		if wire.EqualFold(sub.name, name) {

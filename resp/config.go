@@ -8,7 +8,7 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// Config holds what a server must know. Zero values get the defaults.
+// Config has the settings of a server. Zero values get the defaults.
 type Config struct {
 	// TTLMax is the longest TTL a client may ask for, and the TTL of a key that asks for none. Default 1 h.
 	TTLMax time.Duration
@@ -20,20 +20,20 @@ type Config struct {
 	Users []User
 	// ProtectedMode turns away clients on other machines, where nobody needs to log in.
 	ProtectedMode bool
-	// Version is what INFO says of lockproxy itself. Default "dev".
+	// Version is lockproxy's version in INFO. Default "dev".
 	Version string
 	Limits  Limits
-	// Database is that of clients that have not selected another. Default 0.
+	// Database is the database of clients without a SELECT. Default 0.
 	Database int
 	// CPU is the processor time that the process has used, by itself and in the kernel, for INFO. Default: unknown, 0.
 	CPU func() (user, system time.Duration)
-	// Upstream gets every command that is not about a lock. Nil: there are no others.
+	// Upstream gets every command that is not about a lock. Nil: no upstream, and no such commands.
 	Upstream *upstream.Redis
-	// LockKeys are patterns of the names of locks, as in KEYS. They mean something only beside Upstream.
+	// LockKeys are patterns of the names of locks, as in KEYS. Without Upstream, LockKeys mean nothing.
 	LockKeys []string
-	// Pause chooses how long a LOCK that waits does nothing where votes were split: less than most. Default: at random.
+	// Pause chooses how long, below most, a waiting LOCK does nothing after split votes. Default: at random.
 	Pause func(most time.Duration) time.Duration
-	// Audit is told what becomes of locks. It must not block. The texts may be parts of larger ones. Nil: nobody is told.
+	// Audit gets the events of locks. Audit must not block. The texts may be parts of larger ones. Nil: no audit.
 	Audit func(Event)
 	// Logger never gets a token value or a password. Default: none.
 	Logger *slog.Logger
@@ -42,12 +42,12 @@ type Config struct {
 // A User may log in.
 type User struct {
 	Name     string
-	Password func() string // as it is now
+	Password func() string // returns the present password
 	// ForceUnlock permits FORCEUNLOCK.
 	ForceUnlock bool
 }
 
-// Limits bound what clients can make the server hold. Zero values get the defaults; sizes are in bytes.
+// Limits bound the memory and time that clients can take. Zero values get the defaults; sizes are in bytes.
 type Limits struct {
 	// Clients is the number of connections. Default 10,000.
 	Clients int
@@ -59,12 +59,12 @@ type Limits struct {
 	Command int
 	// Input is how much a client may send ahead while its earlier commands are running. Default 16 MiB.
 	Input int
-	// Pipeline is how many commands of one client may be under way; one on several keys counts for each of them. Further commands wait,
-	// unparsed. Default 1024.
+	// Pipeline is how many commands of one client may be under way; a command on several keys counts once for each key. Further commands
+	// wait, unparsed. Default 1024.
 	Pipeline int
 	// Output is how much may wait for a client that does not read. Default 16 MiB.
 	Output int
-	// Memory bounds all of the above over all clients together; budget.go says what is counted. Default 256 MiB.
+	// Memory bounds all of the above over all clients together; budget.go has the counted sizes. Default 256 MiB.
 	Memory int
 	// Write ends a connection whose client reads nothing for so long. Default 30 s.
 	Write time.Duration
@@ -74,10 +74,10 @@ type Limits struct {
 	Auth time.Duration
 }
 
-// What a client may send before it has logged in, as in Redis, and how much of it.
+// Limits on a client before login, as in Redis.
 const (
 	inputBeforeAuth = 256 << 10
-	depthBeforeAuth = 16 // and with it what is unread: none of these replies is long
+	depthBeforeAuth = 16 // bounds unread replies, too: replies before login are short
 )
 
 func (c Config) withDefaults() Config {

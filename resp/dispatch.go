@@ -26,7 +26,7 @@ func (c *call) newReply() *slot {
 	return sl
 }
 
-// key returns the resource of that name in the client's database.
+// key returns the resource of the name in the client's database.
 func (c *call) key(name string) quorum.Key {
 	return quorum.Key{DB: c.session.identity.db, Name: name}
 }

@@ -11,11 +11,11 @@ import (
 
 // How a connection ends:
 //
-//	in order (stop, refuse), as at QUIT, a protocol error, a drain: closing is set, the reader only discards, the writer
-//	    writes what is queued and shuts its side down, the reader waits for the client to close, for a moment
-//	the client sends nothing more (EOF): what it has sent is answered, without locks (halfclose.go)
-//	at once (hangUp, kill), as after an error of the connection: gone is set, too, the connection is closed, locks whose
-//	    replies were not written are abandoned, now or when the engine grants them
+//   - In order (stop, refuse), as at QUIT, a protocol error, a drain: closing is set. The reader only discards. The writer writes the queue and
+//     shuts its side down. The reader waits a moment for the client to close.
+//   - The client sends nothing more (EOF): commands already sent are answered, without locks (halfclose.go).
+//   - At once (hangUp, kill), as after an error of the connection: gone is set, too, and the connection is closed. Locks whose replies were not
+//     written are abandoned, now or when granted.
 
 // refuse answers with an error in place of any further command, and ends the connection in order.
 func (s *session) refuse(err error) {
@@ -34,10 +34,10 @@ func (s *session) stop(why string) {
 // setGone says that the client is gone.
 func (s *session) setGone() {
 	s.replies.abandon()
-	s.uplink.close() // nobody waits for its replies any more
+	s.uplink.close() // nobody waits for the upstream's replies any more
 }
 
-// toldWhy stands for a reason that is in the log already.
+// toldWhy stands for a reason already in the log.
 const toldWhy = "-"
 
 // An ending is why a connection ends.
@@ -75,8 +75,8 @@ func (s *session) hangUp(why string) {
 	upstream.BreakOff(s.conn)
 }
 
-// kill ends the session at once, and logs why, unless the log was told of another with that cause just before: what breaks the network
-// may end all clients at once.
+// kill ends the session at once, and logs the cause, unless the log had the same cause just before: a broken network may end all clients at
+// once.
 func (s *session) kill(cause string) {
 	if s.server.journal.ended(s, cause) {
 		cause = toldWhy
@@ -94,8 +94,8 @@ func (s *session) expel(cause string) {
 	s.replies.kick()
 }
 
-// recovered keeps a panic on one connection from ending the others. It takes replies.mu: so code that holds replies.mu, and does more than
-// look and assign, releases it by a defer.
+// recovered keeps a panic on one connection from ending the others. recovered takes replies.mu: so code that holds replies.mu, and does
+// more than look and assign, releases the mutex by a defer.
 func (s *session) recovered(where string) {
 	if p := recover(); p != nil {
 		s.server.log.Error("connection ended by a panic", "in", where, "id", s.id,
@@ -104,7 +104,7 @@ func (s *session) recovered(where string) {
 	}
 }
 
-// checkTimes ends the session if it took too long; now is the server's clock.
+// checkTimes ends the session if a limit of time is exceeded; now is the server's clock.
 func (s *session) checkTimes(now int64) {
 	limits := &s.server.cfg.Limits
 	if w := s.replies.writing.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
@@ -127,8 +127,8 @@ func (s *session) checkTimes(now int64) {
 	}
 }
 
-// isQuiet says whether the client expects nothing: no reply, no message, and no lock that it holds. The replies are looked at
-// before the holds: a LOCK … HOLD that is answered has its hold.
+// isQuiet says whether the client expects nothing: no reply, no message, and no held lock. The replies are read before the holds: an
+// answered LOCK … HOLD has its hold.
 func (s *session) isQuiet() bool {
 	return s.replies.isIdle() && !s.reader.heldUp.Load() && !s.subscriptions.any() && s.holds.isEmpty() && !s.uplink.monitors.Load()
 }

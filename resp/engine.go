@@ -8,8 +8,8 @@ import (
 	"lockproxy/quorum/pubsub"
 )
 
-// Engine is what the commands need of quorum.Engine. No method blocks. Each calls done exactly once, perhaps before it
-// returns, perhaps on a goroutine of its own.
+// Engine is the part of quorum.Engine used by the commands. No method blocks. Each calls done exactly once, perhaps before the method
+// returns, perhaps on a goroutine of the engine.
 type Engine interface {
 	Acquire(req quorum.AcquireRequest, done func(quorum.Acquired))
 	Write(req quorum.WriteRequest, done func(quorum.Written))
@@ -42,7 +42,7 @@ type Engine interface {
 
 var _ Engine = (*quorum.Engine)(nil)
 
-// Messages is what the commands need of pubsub.Hub. No method blocks.
+// Messages is the part of pubsub.Hub used by the commands. No method blocks.
 type Messages interface {
 	Subscribe(s pubsub.Subscriber, topics []pubsub.Topic, done func(error))
 	Unsubscribe(s pubsub.Subscriber, topics []pubsub.Topic)
@@ -53,7 +53,7 @@ type Messages interface {
 
 var _ Messages = (*pubsub.Hub)(nil)
 
-// A lock is a granted acquire on its way to the client: *quorum.Lock, or what a test puts in its place.
+// A lock is a granted acquire on its way to the client: *quorum.Lock, or a test's stand-in.
 type lock interface {
 	Until() time.Time
 	Abandon()

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// errorCounts counts the errors that clients were answered, by code, for INFO.
+// errorCounts counts the error replies by code, for INFO.
 type errorCounts struct {
 	mu    sync.Mutex // guards all
 	all   int64
 	codes map[string]int64
 }
 
-// Bounds of the codes, since scripts make up errors of their own; the first is that of Redis.
+// Bounds of the codes, because scripts make up errors of their own; the first bound is Redis's.
 const (
 	errorCodesMost = 128
 	errorCodeSize  = 64

@@ -8,7 +8,7 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// An expiry is a time to live as a client gave it: a number with the unit and base that the option's name says.
+// An expiry is the unit and base of a time to live given by a client, as said by the option's name.
 type expiry struct {
 	unit     time.Duration
 	absolute bool // a Unix time
@@ -21,7 +21,7 @@ var (
 	unixMillis  = expiry{unit: time.Millisecond, absolute: true}
 )
 
-// expiryOption finds the expiry that an option of SET names.
+// expiryOption finds the expiry of an option of SET.
 func expiryOption(name string) (expiry, bool) {
 	switch {
 	case wire.EqualFold(name, "ex"):
@@ -36,8 +36,8 @@ func expiryOption(name string) (expiry, bool) {
 	return expiry{}, false
 }
 
-// ttl returns the time to live that n means now, with Redis's overflow checks; the result is cut to what a Duration
-// can hold, far beyond any ttl_max. It is false if Redis would call n invalid.
+// ttl returns the time to live meant by n now, with Redis's overflow checks. The result is cut to the range of a Duration, far beyond any
+// ttl_max. The result is false if Redis would call n invalid.
 func (e expiry) ttl(n int64, now func() time.Time) (time.Duration, bool) {
 	ms := n
 	if e.unit == time.Second {
@@ -46,7 +46,7 @@ func (e expiry) ttl(n int64, now func() time.Time) (time.Duration, bool) {
 		}
 		ms = n * 1000
 	}
-	if !e.absolute && ms <= mostMillis { // whatever time it is
+	if !e.absolute && ms <= mostMillis { // at any time of day
 		return clampMillis(ms), true
 	}
 	unix := now().UnixMilli()
@@ -62,15 +62,15 @@ func (e expiry) ttl(n int64, now func() time.Time) (time.Duration, bool) {
 	return clampMillis(ms), true
 }
 
-// mostMillis are as many as a Duration can hold.
+// mostMillis are the most milliseconds of a Duration.
 const mostMillis = math.MaxInt64 / int64(time.Millisecond)
 
 func clampMillis(ms int64) time.Duration {
 	return time.Duration(min(max(ms, -mostMillis), mostMillis)) * time.Millisecond
 }
 
-// readTTL reads the expiry that the command of that name sets a key with: a positive number, even of a Unix time. It returns a reply if
-// that is refused.
+// readTTL reads the expiry with which the named command sets a key: a positive number, even of a Unix time. A refusal is returned as a
+// reply.
 func readTTL(command string, ttlMax time.Duration, e expiry, text string) (time.Duration, Reply) {
 	n, ok := wire.ParseInt(text)
 	if !ok {
@@ -94,7 +94,7 @@ func checkTTLMax(ttl, ttlMax time.Duration) Reply {
 	return nil
 }
 
-// checkMax is checkTTLMax for a TTL that the client gave as that number.
+// checkMax is checkTTLMax for a TTL given by the client as that number.
 func (e expiry) checkMax(number string, ttl, ttlMax time.Duration) Reply {
 	if ttl <= ttlMax {
 		return nil

@@ -26,8 +26,8 @@ const (
 	movableKeys
 	subscribedToo // allowed to a subscribed RESP2 client
 	atOnce        // not queued by a transaction
-	mayQueue      // may be part of a transaction, though it has no plan: its reply is made when it is queued; a message is published when EXEC has taken place
-	betterThere   // the upstream answers it, because it knows more; the proxy does if the upstream cannot be reached
+	mayQueue      // may be queued without a plan: the reply is made when queued; a message is published after EXEC
+	betterThere   // answered by the upstream, which knows more; by the proxy if the upstream cannot be reached
 )
 
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading", "stale", "skip_monitor",
@@ -43,7 +43,7 @@ func (f flags) names() Set {
 	return names
 }
 
-// moreCategories are ACL categories that follow from neither flags nor group, of commands and their subcommands.
+// moreCategories are ACL categories, beside those implied by flags and group, of commands and their subcommands.
 var moreCategories = map[string][]string{
 	"command": {"connection"}, "readonly": {"connection"}, "readwrite": {"connection"}, "wait": {"connection"},
 	"info": {"dangerous"}, "lastsave": {"admin", "dangerous"}, "role": {"admin", "dangerous"},

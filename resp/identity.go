@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// An identity is who a client is, and how it speaks: what CLIENT LIST tells.
+// An identity says who a client is, and which protocol the client speaks: the contents of CLIENT LIST.
 type identity struct {
-	mu           sync.Mutex // guards what follows; the session's reader, which makes all changes, reads without
+	mu           sync.Mutex // guards the fields from here on; the session's reader, the only writer, reads without
 	user         string
-	unknownSince int64 // since when the client has to log in; server clock, ms; 0: it has, or need not
+	unknownSince int64 // when the client began to owe a login; server clock, ms; 0: no login is owed
 	db           int
 	name         string
 	libName      string // of CLIENT SETINFO
@@ -30,7 +30,7 @@ func (i *identity) reset(cfg *Config, now int64) {
 	}
 }
 
-// logIn says that the client has proved to be that user.
+// logIn notes that the client has proved to be the user.
 func (i *identity) logIn(user string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -56,14 +56,14 @@ func (i *identity) speaksRESP3() bool {
 	return i.resp3
 }
 
-// isUser says whether the client is logged in by that name.
+// isUser says whether the client is logged in as the user.
 func (i *identity) isUser(name string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.user == name
 }
 
-// unknownFor is for how many ms the client has had to log in; 0 if it need not.
+// unknownFor is how many ms the client has owed a login; 0 if no login is owed.
 func (i *identity) unknownFor(now int64) int64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -73,7 +73,7 @@ func (i *identity) unknownFor(now int64) int64 {
 	return now - i.unknownSince
 }
 
-// setName takes a client's name. It returns a reply if the name is refused.
+// setName sets the client's name. A refusal is returned as a reply.
 func (i *identity) setName(name string, memory *account) (refused Reply) {
 	size := nameSize(name)
 	switch {
@@ -89,10 +89,10 @@ func (i *identity) setName(name string, memory *account) (refused Reply) {
 	return nil
 }
 
-// libraryMax bounds what is kept of the name of a client's library, and of its version.
+// libraryMax bounds the name of a client's library, and the library's version.
 const libraryMax = 64
 
-// setLibrary notes what CLIENT SETINFO says of the client's library.
+// setLibrary notes the client's library, from CLIENT SETINFO.
 func (i *identity) setLibrary(option, text string) {
 	text = strings.Clone(clip(text, libraryMax))
 	i.mu.Lock()
@@ -107,7 +107,7 @@ func (i *identity) setLibrary(option, text string) {
 // library is the client's library with its version. mu is held.
 func (i *identity) library() string { return strings.TrimSpace(i.libName + " " + i.libVersion) }
 
-// nameSize is what the memory budget counts for a client's name: nothing for one as short as names are.
+// nameSize is a client name's size in the memory budget: 0 for a name of usual length.
 func nameSize(name string) int {
 	if len(name) < countedFrom {
 		return 0

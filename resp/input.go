@@ -2,25 +2,25 @@ package resp
 
 import "sync/atomic"
 
-// An input is what a client sent and the parser has not consumed. It grows as bytes arrive, never by a length that
-// was merely announced, and shrinks back when it is empty, so that an idle connection costs little.
+// An input has the bytes from a client that the parser has not consumed. The input grows as bytes arrive, never by an announced length, and
+// shrinks back when empty, so that an idle connection costs little.
 type input struct {
 	buf    []byte
 	r, w   int // buf[r:w] is unconsumed
 	memory *account
-	// counted is how much of the client's memory is for what it sent; others look at it.
+	// counted is the part of the client's memory for its input; other goroutines read the number.
 	counted atomic.Int64
 }
 
 const (
 	inputSize = 4 << 10 // of an idle connection
-	inputKeep = 8 << 10 // larger buffers are given back when they are empty
+	inputKeep = 8 << 10 // larger buffers are given back when empty
 )
 
-// bytes returns what is unconsumed, valid until room or consume is called.
+// bytes returns the unconsumed bytes, valid until room or consume is called.
 func (in *input) bytes() []byte { return in.buf[in.r:in.w] }
 
-// len returns how much is unconsumed.
+// len returns the number of unconsumed bytes.
 func (in *input) len() int { return in.w - in.r }
 
 // consume drops the first n bytes.

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// janitor advances the server's coarse clock and ends the connections that took too long. One goroutine for all
-// connections is cheaper than deadlines set at every read and write; in exchange the timeouts are as exact as its tick.
+// janitor advances the server's coarse clock, and ends connections that took too long. One goroutine for all connections is cheaper than
+// deadlines at every read and write; in exchange the timeouts are only as exact as the janitor's tick.
 func (s *Server) janitor() {
 	defer s.running.Done()
 	t := time.NewTicker(tick(&s.cfg.Limits))

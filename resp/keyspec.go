@@ -5,8 +5,8 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// A keySpec says which arguments are keys: from first to last, in steps; a negative last counts from the end. If
-// numkeys is set, that argument says how many keys follow it. The zero keySpec is that of a command without keys.
+// A keySpec says which arguments are keys: from first to last, in steps; a negative last counts from the end. If numkeys is set, the
+// argument at numkeys says how many keys follow. The zero keySpec is of a command without keys.
 type keySpec struct{ first, last, step, numkeys int }
 
 // Where commands have their keys.
@@ -21,7 +21,7 @@ var (
 // none says that the command has no keys.
 func (k keySpec) none() bool { return k == keySpec{} }
 
-// of returns the arguments that are keys: none if numkeys is no valid number.
+// of returns the keys among the arguments: none if numkeys is no valid number.
 func (k keySpec) of(args []string) []string {
 	first, last, step := k.span(args)
 	var names []string
@@ -31,7 +31,7 @@ func (k keySpec) of(args []string) []string {
 	return names
 }
 
-// reserved returns the first key among the arguments that is lockproxy's own, or "".
+// reserved returns the first reserved key among the arguments, or "".
 func (k keySpec) reserved(args []string) string {
 	first, last, step := k.span(args)
 	for i := first; i <= last; i += step {
