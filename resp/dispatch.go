@@ -16,7 +16,7 @@ type call struct {
 	cmd     *command // named, or the row of its subcommand; nil: the proxy has no such command
 	args    []string
 	began   time.Time
-	runs    bool // the command has passed all checks
+	runs    bool // the command has passed the checkpoints that may reject a command
 }
 
 // newReply returns a slot for the reply to the command.

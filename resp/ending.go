@@ -11,11 +11,11 @@ import (
 
 // How a connection ends:
 //
-//   - In order (stop, refuse), as at QUIT, a protocol error, a drain: closing is set. The reader only discards. The writer writes the queue and
-//     shuts its side down. The reader waits a moment for the client to close.
+//   - In order (stop, refuse), as at QUIT, a protocol error, a drain: closing is set. The reader only discards. The writer writes the queue
+//     and shuts its side down. The reader waits a moment for the client to close.
 //   - The client sends nothing more (EOF): commands already sent are answered, without locks (halfclose.go).
-//   - At once (hangUp, kill), as after an error of the connection: gone is set, too, and the connection is closed. Locks whose replies were not
-//     written are abandoned, now or when granted.
+//   - At once (hangUp, kill), as after an error of the connection: gone is set, too, and the connection is closed. Locks whose replies were
+//     not written are abandoned, now or when granted.
 
 // refuse answers with an error in place of any further command, and ends the connection in order.
 func (s *session) refuse(err error) {

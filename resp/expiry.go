@@ -46,7 +46,7 @@ func (e expiry) ttl(n int64, now func() time.Time) (time.Duration, bool) {
 		}
 		ms = n * 1000
 	}
-	if !e.absolute && ms <= mostMillis { // at any time of day
+	if !e.absolute && ms <= mostMillis { // independent of the present time
 		return clampMillis(ms), true
 	}
 	unix := now().UnixMilli()

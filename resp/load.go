@@ -2,12 +2,12 @@ package resp
 
 import "time"
 
-// mayBegin says whether the reader may begin an operation of the engine on so many keys. If not, its command waits, as behind a full
-// pipeline, with all that the client has sent behind it, and the reader is kicked when it is its turn. Commands that begin none are not
-// held up.
+// mayBegin says whether the reader may begin an operation of the engine on so many keys. If not, the command waits, as behind a full
+// pipeline, with all input behind the command, until a kick tells the reader of its turn. Commands without an operation of the engine are
+// not held up.
 //
-// A reader that waits for the upstream could not use its turn, perhaps for long. So it has nothing left to send there when it asks for
-// one, and gives back what it has not used before it waits, as it may also do to be told which commands the upstream has.
+// A reader that waits for the upstream could not use its turn, perhaps for long. So the reader flushes its requests to the upstream before
+// asking for a turn, and gives an unused turn back before any wait, even a wait for the upstream's command table.
 func (r *reader) mayBegin(keys int) bool {
 	r.sendThere()
 	if !r.line.Admit(keys) {
@@ -23,10 +23,10 @@ func (r *reader) mayBegin(keys int) bool {
 	return true
 }
 
-// longLine is how long a client has to wait in line for the log to be told: a burst is over before that.
+// longLine is the wait in line from which the log is told: a burst is over sooner.
 const longLine = time.Second
 
-// warnLine logs that the client had to wait in line for so long, if it is long.
+// warnLine logs the client's wait in line, if longer than longLine.
 func (r *reader) warnLine(waited time.Duration) {
 	s := r.session
 	if waited < longLine {

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Metered returns l for a TLS listener on top of it. Thus the memory budget counts what TLS holds of a message that has not arrived whole:
-// the messages of a handshake may have up to 256 KB.
+// Metered returns l for a TLS listener on top. Thus the memory budget counts the bytes that TLS holds of incomplete messages: a message of
+// a handshake may have up to 256 KB.
 func Metered(l net.Listener) net.Listener { return meteredListener{l} }
 
 type meteredListener struct{ net.Listener }
@@ -19,31 +19,31 @@ func (l meteredListener) Accept() (net.Conn, error) {
 	return &metered{Conn: c, free: handshakeFree}, nil
 }
 
-// A metered connection counts what is read from it and not delivered yet. Only the session's reader uses it, once there is a session.
+// A metered connection counts the bytes read and not delivered yet. Once there is a session, only the session's reader uses the connection.
 type metered struct {
 	net.Conn
 	account *account
-	counted *atomic.Int64 // what is counted of the client's input
-	free    int           // how much is not counted
-	held    int           // read, and not delivered
-	taken   int           // from the account
+	counted *atomic.Int64 // the counted part of the client's input
+	free    int           // how many bytes are not counted
+	held    int           // bytes read, and not delivered
+	taken   int           // bytes taken from the account
 }
 
-// What is not counted: what an orderly handshake takes, and after that a record. meterStep is the step in which the rest is counted.
+// The bytes not counted: an orderly handshake's, and after the handshake a record's. meterStep is the step in which the rest is counted.
 const (
 	handshakeFree = 4 << 10
 	recordFree    = 20 << 10
 	meterStep     = 4 << 10
 )
 
-// Read fails if there is no room for what has arrived.
+// Read fails if there is no room for the bytes read.
 func (m *metered) Read(b []byte) (int, error) {
 	n, err := m.Conn.Read(b)
 	if m.account == nil {
 		return n, err
 	}
 	m.held += n
-	for 2*(m.held-m.free) > m.taken { // TLS gathers it in a buffer that doubles
+	for 2*(m.held-m.free) > m.taken { // TLS gathers the bytes in a buffer that doubles
 		if !m.account.take(meterStep) {
 			return 0, errMemory
 		}
@@ -53,7 +53,7 @@ func (m *metered) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// delivered says that what was read has been delivered, or is of no more use.
+// delivered says that the bytes read have been delivered, or are of no more use.
 func (m *metered) delivered() {
 	for ; m.taken > 0; m.taken -= meterStep {
 		m.account.give(meterStep)

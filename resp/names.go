@@ -2,10 +2,10 @@ package resp
 
 import "slices"
 
-// A nameIndex says where a name is among those of one command.
+// A nameIndex finds a name among the names of one command.
 type nameIndex struct {
 	all    []string
-	places map[string]int // in all; nil if they are few, and quickly looked through
+	places map[string]int // index in all; nil for few names, which are searched
 }
 
 func indexed(all []string) nameIndex {
@@ -19,7 +19,7 @@ func indexed(all []string) nameIndex {
 	return n
 }
 
-// index returns the place of the name, or −1.
+// index returns the index of the name in all, or −1.
 func (n *nameIndex) index(name string) int {
 	if n.places == nil {
 		return slices.Index(n.all, name)

@@ -6,20 +6,21 @@ import (
 	"lockproxy/quorum"
 )
 
-// An overlap says which operations of the client on the same key may be in flight together with one; see conflict.
+// An overlap says which other operations of the client on the same key may be in flight together with this operation; see conflict.
 type overlap uint8
 
 const (
-	overlapAny   overlap = iota // any, unless those do not allow it
-	overlapLater                // only those sent after it: it changes an expiry, by which the undo of an earlier attempt knows its lock
-	overlapNone                 // none: it reads first and compares then, or asks again
+	overlapAny   overlap = iota // any, if the others allow the overlap
+	overlapLater                // only later ones: the operation changes an expiry, by which an earlier attempt's undo knows its lock
+	overlapNone                 // none: the operation reads first and compares then, or asks again
 )
 
-// conflict returns the youngest command in flight that sl must wait for, or nil:
-//   - any that went upstream: a client that writes data and gives the lock back in one go relies on their order;
-//   - on the same key, one that nothing may overlap;
-//   - on the same key any, if sl may overlap nothing sent before it. Then sl waits even for an attempt that is over, if it took a lock
-//     and its reply is not written: until that is, the lock may be undone.
+// conflict returns the youngest command in flight for which sl must wait, or nil:
+//
+//   - Any command sent upstream: a client that writes data and gives the lock back in one go relies on their order.
+//   - On the same key, a command with overlapNone.
+//   - On the same key any command, if sl may not overlap earlier commands. Then sl waits even for a finished attempt that took a lock, until
+//     the reply is written: before the write, the lock may be undone.
 //
 // mu is held.
 func (r *replies) conflict(sl *slot) *slot {
@@ -46,14 +47,14 @@ func (sl *slot) touches(key quorum.Key) bool {
 	return sl.key == key || sl.key.DB == key.DB && slices.Contains(sl.others, key.Name)
 }
 
-// owedThere says whether replies to the slot's commands are still to come from the upstream.
+// owedThere says whether the upstream still owes replies to the slot's commands.
 func (sl *slot) owedThere() bool { return sl.from != proxy && sl.left > 0 }
 
-// repliesDone says whether the upstream owes the client no reply. If it owes some, the reader waits for them.
+// repliesDone says whether the upstream owes the client no reply. If not, the reader waits for the owed replies.
 func (r *replies) repliesDone() bool { return r.done((*slot).owedThere) }
 
-// locksDone says whether no command waits for the engine: a command that goes upstream must not overtake one. If some do, the
-// reader waits for them.
+// locksDone says whether no command waits for the engine: a command for the upstream must not overtake such a command. If some
+// wait, the reader waits for the youngest of them.
 func (r *replies) locksDone() bool {
 	return r.done(func(sl *slot) bool { return sl.left > 0 && !sl.owedThere() })
 }
@@ -71,8 +72,7 @@ func (r *replies) done(pending func(*slot) bool) bool {
 	return r.waker.waitFor == nil
 }
 
-// changing says that a command of the client is under way on the key, and only its outcome will tell whether the client has given a lock
-// back, or replaced it.
+// changing says that a command of the client is under way on the key, and may turn out to give a lock back, or to replace a lock.
 func (r *replies) changing(key quorum.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,21 +84,21 @@ func (r *replies) changing(key quorum.Key) bool {
 	return false
 }
 
-// reads bound how much the masters are asked for at once by one client that reads large values: while they send that, all others wait.
-// replies.mu guards them.
+// reads bound the values that one client reads from the masters at once: while masters send large values, all other clients wait.
+// replies.mu guards the fields.
 type reads struct {
-	under int // way
-	size  int // about how long a reply is
+	under int // how many reads are under way
+	size  int // the likely size of a reply
 }
 
-// greedyBytes is how much the reads of one client that are under way may bring.
+// greedyBytes is how many bytes one client's reads under way may bring.
 const greedyBytes = 1 << 20
 
-// firstReadSize is taken for the length of what a client reads that has read nothing yet.
+// firstReadSize is the assumed size of a client's first reply.
 const firstReadSize = 64 << 10
 
-// note notes how long the reply to a read was. A long one counts for some time: half as long with each that follows. Errors tell
-// nothing: one may be due to what was too long.
+// note notes the size of a read's reply. A long reply counts for some time: half as long with each later reply. Errors tell nothing: a too
+// long reply may be the cause of an error.
 func (r *reads) note(size int, err error) {
 	r.under--
 	if err == nil {
@@ -106,10 +106,10 @@ func (r *reads) note(size int, err error) {
 	}
 }
 
-// greedy says whether what the client's reads under way bring may come to more than greedyBytes.
+// greedy says whether the client's reads under way may bring more than greedyBytes.
 func (r *reads) greedy() bool { return r.under*r.size > greedyBytes }
 
-// oldestRead returns the first read under way from the slot first on. replies.mu is held.
+// oldestRead returns the oldest read under way from the slot first on. replies.mu is held.
 func oldestRead(first *slot) *slot {
 	for sl := first; sl != nil; sl = sl.next {
 		if sl.reads && sl.left > 0 {

@@ -7,22 +7,22 @@ import (
 	"lockproxy/quorum"
 )
 
-// A plan is what commands make of keys. It starts with what a quorum holds. Each command reads and changes that, and has its
-// reply. In the end the plan says how the keys are to be edited on the masters. It is made anew, and its commands run anew,
-// for each try of Engine.Exec.
+// A plan is the work of commands on keys. A plan starts with the keys' state at a quorum. Each command reads and changes the state, and has
+// its reply. In the end the plan says how the keys are to be edited on the masters. Each try of Engine.Exec makes the plan anew, and runs
+// the commands anew.
 type plan struct {
 	ttlMax time.Duration
-	cmd    *command // that is running
+	cmd    *command // the running command
 	names  nameIndex
 	keys   []planned // in the order of names
 }
 
-// A planned is a key as it is at this point of the plan.
+// A planned is a key as of this point of the plan.
 type planned struct {
 	quorum.View
-	had   bool   // it was there at first
-	first string // its value then
-	told  bool   // its value is in a reply
+	had   bool   // the key existed at the beginning
+	first string // the value at the beginning
+	told  bool   // the value is in a reply
 	edit  quorum.Edit
 }
 
@@ -57,7 +57,7 @@ func (k *planned) put(value string, ttl time.Duration) {
 	k.View = quorum.View{Exists: true, Type: "string", Value: value, Length: len(value), TTL: ttl, TTLMost: ttl}
 }
 
-// rewrite is put with KEEPTTL: a key that is there keeps the TTL that it has.
+// rewrite is put with KEEPTTL: a key that exists keeps its TTL.
 func (k *planned) rewrite(value string, ttl time.Duration) {
 	if !k.Exists {
 		k.put(value, ttl)
@@ -85,7 +85,7 @@ func (k *planned) remove() {
 	k.View = quorum.View{Type: "none"}
 }
 
-// expire gives a key that is there a TTL; one that is not positive removes it.
+// expire gives an existing key a TTL. A TTL that is not positive removes the key.
 func (k *planned) expire(ttl time.Duration) {
 	if ttl <= 0 {
 		k.remove()
@@ -105,7 +105,7 @@ func (k *planned) isString() bool { return !k.Exists || k.Type == "string" }
 // holds says whether the key is a lock of token's.
 func (k *planned) holds(token string) bool { return k.Exists && k.Type == "string" && k.Value == token }
 
-// value is the reply with what a string key holds.
+// value is the reply with the value of a string key.
 func (k *planned) value() Reply {
 	if !k.Exists {
 		return Null{}
@@ -114,7 +114,7 @@ func (k *planned) value() Reply {
 	return Bulk(k.Value)
 }
 
-// briefly says of which keys no command needs the value: those that are only watched, too.
+// briefly says which keys' values no command needs; a watched key's value is not needed for the watch.
 func briefly(names []string, queue []*queued) []bool {
 	brief, all := slices.Repeat([]bool{true}, len(names)), indexed(names)
 	for _, q := range queue {
@@ -135,8 +135,8 @@ func runStep(c *call, q *queued) Reply {
 	return execute(c, distinct(q.keys()), []*queued{q}, func() ([]quorum.Mark, step) { return nil, q.step })
 }
 
-// execute runs a plan of these commands on keys. It calls begin once, when no earlier command is in its way. begin returns the steps of
-// the plan as one, and the marks that the first of the keys must have. When the plan has taken place, the messages of the commands are published.
+// execute runs a plan of these commands on keys. begin is called once, when no earlier command is in the way, and returns the steps of the
+// plan as one step, and the marks required of the first keys. When the plan has taken place, the messages of the commands are published.
 func execute(c *call, names []string, queue []*queued, begin func() ([]quorum.Mark, step)) Reply {
 	sl := c.claimTogether(overlapNone, names, func(o *outcome) Reply {
 		if o.done == 0 {

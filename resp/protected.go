@@ -2,10 +2,10 @@ package resp
 
 import "net"
 
-// Protected mode, as in Redis: where nobody needs to log in, clients on other machines are turned away. A client that comes over
-// loopback is let in, and so is one without an IP address, which is on this machine.
+// Protected mode, as in Redis: where no users are configured, clients on other machines are turned away. Clients over loopback are let in,
+// and so are clients without an IP address, which are on this machine.
 
-// errProtected has Redis's words as far as these are true of lockproxy, for clients and people look for them.
+// errProtected has Redis's words as far as true of lockproxy: clients and people look for the words.
 const errProtected = Error("DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +
 	"In this mode connections are only accepted from the loopback interface. " +
 	"If you want to connect from external computers to Redis you may adopt one of the following solutions: " +
@@ -21,5 +21,5 @@ func isForbidden(cfg *Config, conn net.Conn) bool {
 		return false
 	}
 	addr, ok := conn.RemoteAddr().(*net.TCPAddr)
-	return ok && !addr.IP.IsLoopback() // of ::ffff:127.0.0.1, too
+	return ok && !addr.IP.IsLoopback() // true of ::ffff:127.0.0.1, too
 }

@@ -9,19 +9,19 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// refusals are clients that are told why they are not served. Each takes a file, so they are few at a time.
+// refusals are clients being told why they are not served. Each client takes a file, so only a few are told at a time.
 type refusals struct {
-	places  chan struct{} // one for each client that is being told
+	places  chan struct{} // one place for each client being told
 	running *sync.WaitGroup
 }
 
-// How many clients are told at one time, and how long that may take.
+// How many clients are told at once, and for how long at most.
 const (
 	refusalsMax = 16
 	refusalTime = 100 * time.Millisecond
 )
 
-// tell tells a client why. It waits for a place: accepting waits meanwhile. The caller has added one to running.
+// tell tells a client why, after a wait for a place: accepting waits meanwhile. The caller has added one to running.
 func (r *refusals) tell(conn net.Conn, why Error) {
 	r.places <- struct{}{}
 	go func() {
@@ -31,7 +31,7 @@ func (r *refusals) tell(conn net.Conn, why Error) {
 	}()
 }
 
-// tellIfFree is tell for a stranger, who must not keep accepting waiting: if there is no place, the connection just ends.
+// tellIfFree is tell for a stranger, who must not keep accepting waiting: without a free place, the connection just ends.
 func (r *refusals) tellIfFree(conn net.Conn, why Error) {
 	select {
 	case r.places <- struct{}{}:
@@ -44,8 +44,8 @@ func (r *refusals) tellIfFree(conn net.Conn, why Error) {
 	}
 }
 
-// refuseWith tells a client why it is not served, reads what the client has sent until it has gone, and closes the connection. Without
-// the reading, what the client sent would destroy the reason on its way. A client with TLS speaks first. All takes refusalTime at most.
+// refuseWith tells a client the reason, reads the client's bytes until the client has gone, and closes the connection. Unread bytes would
+// destroy the reason on its way. A client with TLS speaks first. All takes refusalTime at most.
 func refuseWith(conn net.Conn, why Error) {
 	_ = conn.SetDeadline(time.Now().Add(refusalTime))
 	_, err := conn.Write(why.AppendTo(nil, false))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Where memory is spent, the client that asks for more is seldom the cause: a publisher is refused its message because subscribers do
-// not read theirs. So others are ended for it, as Redis does with slow readers.
+// Where memory is spent, the client that asks for more is seldom the cause: a publisher's message is refused because subscribers do not
+// read. So others are ended for that client, as Redis does with slow readers.
 
 // Why a client was ended in favour of others.
 const (
@@ -26,14 +26,14 @@ type relief struct {
 	sessions  *sessions
 	evicted   atomic.Uint64 // clients so far
 
-	mu     sync.Mutex // guards inVain; one at a time looks for clients to end
-	inVain time.Time  // when all clients were looked at in vain
+	mu     sync.Mutex // guards inVain; one goroutine at a time looks for clients to end
+	inVain time.Time  // when the last look at all clients was in vain
 
-	scarceSince int64 // when memory was scarce at the last tick, server clock, ms; 0: it was not. For the janitor alone
+	scarceSince int64 // the last tick, if memory was scarce then; server clock, ms; 0: memory was not scarce. For the janitor alone
 }
 
-// relieve ends clients, so that n bytes more may fit into the budget of the account. It returns false if nobody but the client itself
-// is to go: then it is refused. replies.mu may be held.
+// relieve ends clients, so that n bytes more may fit into the budget of the account. If only the asking client itself could go, relieve
+// returns false, and the client is refused. replies.mu may be held.
 func (r *relief) relieve(a *account, n int, most share) bool {
 	b := a.of()
 	switch {
@@ -48,19 +48,19 @@ func (r *relief) relieve(a *account, n int, most share) bool {
 	return false
 }
 
-// A holder is a client that has something which only the client itself can have done with, by reading or sending on.
+// A holder is a client holding memory that only the client itself can free, by reading or sending on.
 type holder struct {
 	session *session
 	cause   string
 	size    int64
 }
 
-// reliefPause is how long nobody is looked for after a look that was in vain: it is at all clients.
+// reliefPause is the pause after a look at all clients in vain, because the look is expensive.
 const reliefPause = 10 * time.Millisecond
 
-// evictHolders ends clients until as much is given back as lacks, and a sixteenth of the budget more, so that it need not be done for
-// each message: those that hold most unread replies and messages first, then those that hold most of a command not sent whole. It ends none,
-// and returns false, if that would not suffice, or if the client that asks would be the first to go.
+// evictHolders ends clients until as much is given back as lacks, and a sixteenth of the budget more, so as not to run for each message.
+// Clients with most unread replies and messages go first, then clients with most of an incomplete command. If all together would not
+// suffice, or if the asking client would be the first to go, evictHolders ends none, and returns false.
 func (r *relief) evictHolders(asks *session, lacks int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +91,8 @@ func (r *relief) evictHolders(asks *session, lacks int64) bool {
 	return true
 }
 
-// evictUntil ends holders, except asks, until as much is given back as lacks; then, until spare is, those that hold flushSize at least.
+// evictUntil ends holders, except asks, until as much is given back as lacks. From then on, until spare is given back, too, only holders of
+// flushSize or more are ended.
 func (r *relief) evictUntil(holders []holder, asks *session, lacks, spare int64) {
 	for _, h := range holders {
 		switch {
@@ -103,7 +104,7 @@ func (r *relief) evictUntil(holders []holder, asks *session, lacks, spare int64)
 	}
 }
 
-// holders returns those clients that hold something, in the order in which they are to go.
+// holders returns the holders among the clients chosen by which, in the order in which they are to go.
 func (r *relief) holders(which func(*session) bool) []holder {
 	var readers, senders []holder
 	r.sessions.each(func(sess *session) {
@@ -123,8 +124,8 @@ func (r *relief) holders(which func(*session) bool) []holder {
 	return append(readers, senders...)
 }
 
-// relieveScarce ends clients that have read nothing for a tick, or sent nothing more, if memory has been scarce for as long: while it is,
-// others must wait with their pipelines. It is for the janitor alone.
+// relieveScarce ends clients that have read nothing for a tick, or sent nothing more, if memory has been scarce for as long: scarcity makes
+// others wait with their pipelines. Only the janitor calls relieveScarce.
 func (r *relief) relieveScarce(now int64) {
 	before := r.scarceSince
 	if r.scarceSince = 0; !r.memory.scarce() {
@@ -140,7 +141,7 @@ func (r *relief) relieveScarce(now int64) {
 	r.evictUntil(stuck, nil, 0, r.memory.used()-r.memory.plenty()+r.memory.max/16)
 }
 
-// makePlace ends the stranger that connected first, and says whether there was one.
+// makePlace ends the stranger that connected first, and says whether there was a stranger.
 func (r *relief) makePlace() bool {
 	eldest := r.strangers.eldest()
 	if eldest == nil {
@@ -150,8 +151,8 @@ func (r *relief) makePlace() bool {
 	return true
 }
 
-// evict ends a client in favour of others, unless the client is ending by itself. What it has counts no more at once; its goroutines end
-// soon.
+// evict ends a client in favour of others, unless the client is ending by itself. The client's memory is uncounted at once; its goroutines
+// end soon.
 func (r *relief) evict(sess *session, cause string) {
 	sess.memory.move(nil)
 	r.strangers.left(sess)

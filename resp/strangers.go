@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// Strangers are clients that have still to log in, or to complete the TLS handshake. Whoever can reach the port can be one. So they
-// share a memory budget of their own, small and beside that of clients. When the budget is spent, the stranger goes that has held memory
-// for longest: a client that is about to log in has hardly anything, and not for long. When there are max_clients, the stranger goes
-// that connected first.
+// Strangers are clients that have still to log in, or to complete the TLS handshake. Anybody who can reach the port can be a stranger. So
+// strangers share a memory budget of their own, small and apart from the clients'. When the budget is spent, the stranger with memory for
+// longest goes: a client about to log in has hardly any memory, and not for long. When there are max_clients, the stranger that connected
+// first goes.
 type strangers struct {
 	budget budget
 
-	mu      sync.Mutex // guards what follows
-	all     lineup     // in the order in which they connected
-	holding lineup     // those that have memory, in the order in which they began to
+	mu      sync.Mutex // guards the fields from here on
+	all     lineup     // in the order of connecting
+	holding lineup     // strangers with memory, in the order in which they began to hold memory
 }
 
-// strangersShare is the part of Limits.Memory that strangers may have as much of, beside it.
+// strangersShare is the divisor of Limits.Memory for the strangers' budget, which comes on top.
 const strangersShare = 16
 
 // A lineup is an ordered set of sessions.
@@ -42,7 +42,7 @@ func (l *lineup) remove(s *session) {
 	}
 }
 
-// first returns nil if the set is empty.
+// first returns the session added first; nil if the set is empty.
 func (l *lineup) first() *session {
 	if front := l.order.Front(); front != nil {
 		return front.Value.(*session)
@@ -58,7 +58,7 @@ func (s *strangers) arrived(sess *session) {
 	sess.memory.move(&s.budget)
 }
 
-// left says that the session is no stranger any more. Its account has another budget, or none.
+// left notes that the session is no stranger any more. The session's account has another budget, or none.
 func (s *strangers) left(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *strangers) noteHolding(sess *session, holds bool) {
 	}
 }
 
-// eldest returns the stranger that connected first, eldestHolding the one that has had memory for longest; nil if there is none.
+// eldest returns the stranger that connected first, eldestHolding the stranger with memory for longest; nil without strangers.
 func (s *strangers) eldest() *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,21 +9,21 @@ import (
 	"lockproxy/quorum/pubsub"
 )
 
-// subscriptions are what one connection has subscribed to. Messages come to them from the hub, and go into the connection's replies.
+// subscriptions are the topics of one connection. Messages come from the hub, and go into the connection's replies.
 type subscriptions struct {
 	messages Messages
 	memory   *account
 	replies  *replies
 	identity *identity
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields from here on
 	topics map[pubsub.Topic]struct{}
 	counts [pubsub.Shard + 1]int // by kind
 
 	total atomic.Int32 // changed with mu held
 }
 
-// What the memory budget counts for a subscription beside its name, and the output limit for a message beside its text.
+// The size of a subscription in the memory budget, beside its name, and of a message in the output limit, beside its text.
 const (
 	subscriptionOverhead = 1 << 10
 	messageOverhead      = countedFrom
@@ -32,14 +32,14 @@ const (
 // any says whether there is a subscription.
 func (s *subscriptions) any() bool { return s.total.Load() > 0 }
 
-// perKind returns how many there are of each kind.
+// perKind returns the number of subscriptions of each kind.
 func (s *subscriptions) perKind() [pubsub.Shard + 1]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts
 }
 
-// missing returns those of the topics that are not subscribed to, each once.
+// missing returns the topics without a subscription, each once.
 func (s *subscriptions) missing(topics []pubsub.Topic) []pubsub.Topic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *subscriptions) missing(topics []pubsub.Topic) []pubsub.Topic {
 	return found
 }
 
-// add adds topics, and returns how the client is told, by that word.
+// add adds topics, and returns the confirmations to the client, which begin with word.
 func (s *subscriptions) add(word string, topics []pubsub.Topic) Sequence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *subscriptions) add(word string, topics []pubsub.Topic) Sequence {
 	return told
 }
 
-// remove removes topics of that kind, if they are subscribed to, and returns how the client is told, by that word.
+// remove removes topics of the kind, if subscribed to, and returns the confirmations to the client, which begin with word.
 func (s *subscriptions) remove(word string, kind pubsub.Kind, topics []pubsub.Topic) Sequence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *subscriptions) remove(word string, kind pubsub.Kind, topics []pubsub.To
 	return told
 }
 
-// forget removes a topic, if it is subscribed to. mu is held.
+// forget removes a topic, if subscribed to. mu is held.
 func (s *subscriptions) forget(t pubsub.Topic) {
 	if _, has := s.topics[t]; has {
 		delete(s.topics, t)
@@ -106,7 +106,7 @@ func (s *subscriptions) forgetAll(topics []pubsub.Topic) {
 	}
 }
 
-// countOf is what Redis counts together: channels and patterns, or sharded channels. mu is held.
+// countOf is Redis's count in confirmations: of channels and patterns together, or of sharded channels. mu is held.
 func (s *subscriptions) countOf(kind pubsub.Kind) int {
 	if kind == pubsub.Shard {
 		return s.counts[kind]
@@ -114,7 +114,7 @@ func (s *subscriptions) countOf(kind pubsub.Kind) int {
 	return s.counts[pubsub.Channel] + s.counts[pubsub.Pattern]
 }
 
-// all returns the topics that are subscribed to, in no order.
+// all returns the topics, in no order.
 func (s *subscriptions) all() []pubsub.Topic {
 	s.mu.Lock()
 	defer s.mu.Unlock()

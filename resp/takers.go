@@ -46,7 +46,7 @@ func (t *takers) given(sl *slot, session int64) {
 	}
 }
 
-// note notes that the session has the lock, with a validity until a time that is left away from now.
+// note notes that the session has the lock, valid until the time until, which is left from now.
 func (t *takers) note(key quorum.Key, token string, session int64, until time.Time, left time.Duration) {
 	first, second, hash := t.find(key, token)
 	end := until.Sub(t.epoch).Milliseconds()

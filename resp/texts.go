@@ -10,7 +10,7 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// What clients are told when something is wrong, in Redis's own words where Redis has words for it: clients compare.
+// Error replies, in Redis's own words where Redis has words: clients compare.
 const (
 	errMaxClients  = Error("ERR max number of clients reached")
 	errSyntax      = Error("ERR syntax error")
@@ -35,7 +35,7 @@ const (
 	errHelloAuth   = Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
 
-// errPattern refuses a pattern by which a client would search among names that others chose.
+// errPattern refuses a client's pattern for a search among names chosen by others.
 var errPattern = Error(fmt.Sprintf("ERR the pattern has more than %d bytes; use a shorter one", wire.PatternMax))
 
 // errMemory says that Limits.Memory is spent.
@@ -61,7 +61,7 @@ func errLost(key string) Error {
 
 func errExpire(name string) Error { return Error("ERR invalid expire time in '" + name + "' command") }
 
-// echoMax is how much of a client's own words Redis repeats in an error.
+// echoMax is how many bytes of a client's own words Redis repeats in an error.
 const echoMax = 128
 
 func errUnknownCommand(args []string) Error {
@@ -75,8 +75,8 @@ func errUnknownCommand(args []string) Error {
 	return Error("ERR unknown command '" + clip(args[0], echoMax) + "', with args beginning with: " + list)
 }
 
-// onLists are the commands by which lock libraries wake waiters. To say why they are unknown, whyNoLists follows Redis's text:
-// clients look at how that begins.
+// onLists are the commands by which lock libraries wake waiters. whyNoLists says why the commands are unknown, behind Redis's text: clients
+// look at the beginning.
 var onLists = map[string]bool{
 	"blpop": true, "brpop": true, "blmove": true, "brpoplpush": true, "blmpop": true, "lpush": true, "rpush": true,
 	"lpushx": true, "rpushx": true, "lpop": true, "rpop": true, "lmove": true, "rpoplpush": true, "lmpop": true,
@@ -88,7 +88,7 @@ func errUnknownSubcommand(container, name string) Error {
 	return Error("ERR unknown subcommand '" + clip(name, echoMax) + "'. Try " + container + " HELP.")
 }
 
-// errSubcommandArity is what Redis says of subcommands that count their arguments by themselves.
+// errSubcommandArity is Redis's error for subcommands that count their arguments by themselves.
 func errSubcommandArity(container, name string) Error {
 	return Error("ERR unknown subcommand or wrong number of arguments for '" + clip(name, echoMax) + "'. Try " + container + " HELP.")
 }
@@ -104,16 +104,16 @@ func clip(s string, n int) string {
 	return s
 }
 
-// cString is s as C sees it: to Redis an option ends before the first zero byte.
+// cString is s as C sees the string: to Redis an option ends before the first zero byte.
 func cString(s string) string { return clip(s, len(s)) }
 
-// errUnsupportedOption is cut as Redis cuts the end of an error that it makes of a format.
+// errUnsupportedOption is cut as Redis cuts the end of an error made of a format.
 func errUnsupportedOption(opt string) Error {
 	return Error("ERR Unsupported option " + strings.TrimRight(opt, "\r\n"))
 }
 
-// How the refusal of a TTL begins, and what is in the refusals of scripts that run by vote: in all, if they ask for such a TTL, and
-// before the name of a key that they do not declare.
+// Parts of refusals. ttlMaxPrefix begins the refusal of a TTL. The refusal of a script by vote contains notByVote, and ttlMaxByVote if the
+// script asks for such a TTL. keyByVote precedes the name of an undeclared key.
 const (
 	ttlMaxPrefix = "ERR lock TTL "
 	notByVote    = " cannot be run by quorum: "
@@ -121,7 +121,7 @@ const (
 	keyByVote    = "it uses the key '"
 )
 
-// errTTLMax names what the client asked for in its own number and unit.
+// errTTLMax names the TTL asked for in the client's own number and unit.
 func errTTLMax(asked string, ttlMax time.Duration) Error {
 	return Error(fmt.Sprintf(ttlMaxPrefix+"%s exceeds ttl_max %d ms (%s); ask for less, or raise ttl_max on every lockproxy",
 		asked, ttlMax.Milliseconds(), quorum.DurationText(ttlMax)))

@@ -1,10 +1,10 @@
 package resp
 
-// The writer and the relay of the upstream's replies share the client's side of the connection: one of them writes at a time. The relay
-// keeps its turn until a reply is whole.
+// The writer and the relay of the upstream's replies share the client's side of the connection: only one of the two writes at a time. The
+// relay keeps its turn until a reply is whole.
 
-// awaitTurn waits until the relay may write the replies of the slot or, if sl is nil, a message. No message is written before the
-// client is told of its subscription. It returns how many replies of the slot are still to come, and fails if the client is gone.
+// awaitTurn waits until the relay may write the replies of the slot or, if sl is nil, a message. No message is written before the client is
+// told of the subscription. awaitTurn returns how many replies of the slot are still to come, and fails if the client is gone.
 func (r *replies) awaitTurn(sl *slot) (left int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -22,7 +22,7 @@ func (r *replies) awaitTurn(sl *slot) (left int, err error) {
 }
 
 // wrote notes that the relay has written n replies of the slot; if sl is nil, a part of a message. If whole, the turn is over: the writer
-// may write again. It says whether all replies of the slot are written, and fails if the client is gone.
+// may write again. wrote says whether all replies of the slot are written, and fails if the client is gone.
 func (r *replies) wrote(sl *slot, n int, whole bool) (done bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,7 +45,7 @@ func (r *replies) wrote(sl *slot, n int, whole bool) (done bool, err error) {
 	return done, nil
 }
 
-// popRelayed takes a slot from the queue whose replies are all written. mu is held.
+// popRelayed takes a slot with all replies written from the queue. mu is held.
 func (r *replies) popRelayed(sl *slot) {
 	r.head = sl.next
 	if r.head == nil {
@@ -59,8 +59,8 @@ func (r *replies) popRelayed(sl *slot) {
 	r.unthrottle()
 }
 
-// owe gives a command that goes upstream its place: in the slot of the one before it, if that slot is the last in the queue and as mute,
-// or else in a fresh slot. It returns the slot; nil if the connection is ending. uplink.mu is held, so that last is not popped meanwhile.
+// owe gives a command for the upstream its place: in the previous command's slot, if that slot is the last in the queue and as mute, or
+// else in the fresh slot. owe returns the slot; nil if the connection is ending. uplink.mu is held, so that last is not popped meanwhile.
 func (r *replies) owe(last, fresh *slot) *slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *replies) isOwedThere() bool {
 	return r.head != nil && r.head.owedThere()
 }
 
-// seenByRelay says whether the client is gone, whether it may send more, and whether the relay writes to it.
+// seenByRelay says whether the client is gone, whether the client may send more, and whether the relay is writing.
 func (r *replies) seenByRelay() (gone, hearing, relaying bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,21 +6,21 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// A usage in the table says how a command is written, in the notation of Redis's pages: [what may be left out],
-// <one | of several>, … "..." for what may be repeated, and words in capitals as they are sent. From it comes what COMMAND
-// DOCS says of arguments, which redis-cli shows while one types.
+// A usage in the table says how a command is written, in the notation of Redis's pages: [may be left out], <one | of several>, … "..." for
+// repetition, and capitals for words sent as they are. From the usage come the arguments in COMMAND DOCS, which redis-cli shows during
+// typing.
 
-// arguments is what COMMAND DOCS says of a command's arguments: in maps, one in another.
+// arguments are a command's arguments in COMMAND DOCS: in maps, one in another.
 func (cmd *command) arguments() Array {
 	words := usageWords{strings.Fields(strings.NewReplacer(
 		"[", " [ ", "]", " ] ", "<", " < ", ">", " > ").Replace(cmd.usage))}
 	return words.alternatives("")[0]
 }
 
-// A usageWords is what is left to read of a usage.
+// A usageWords has the words of a usage still to be read.
 type usageWords struct{ left []string }
 
-// is takes the next word if it is that one.
+// is takes the next word, if equal to word.
 func (w *usageWords) is(word string) bool {
 	if len(w.left) == 0 || w.left[0] != word {
 		return false
@@ -29,7 +29,7 @@ func (w *usageWords) is(word string) bool {
 	return true
 }
 
-// alternatives reads up to the closing bracket, or to the end: what stands between bars.
+// alternatives reads the alternatives between bars, up to the closing bracket or the end.
 func (w *usageWords) alternatives(closing string) []Array {
 	all := []Array{{}}
 	for len(w.left) > 0 && !w.is(closing) {
@@ -43,7 +43,7 @@ func (w *usageWords) alternatives(closing string) []Array {
 	return all
 }
 
-// argument reads one. The token is what is sent before it.
+// argument reads one argument. The token is the word sent before the argument.
 func (w *usageWords) argument(token string, flags Set) Map {
 	word := w.left[0]
 	w.left = w.left[1:]
@@ -108,7 +108,7 @@ func argumentMap(name, kind, token string, flags Set, of Array) Map {
 	return m
 }
 
-// optional says so of an argument.
+// optional marks an argument as optional.
 func optional(m Map) Map {
 	for i := 0; i < len(m); i += 2 {
 		if m[i] == Bulk("flags") {

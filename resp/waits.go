@@ -10,7 +10,7 @@ import (
 	"lockproxy/quorum/gate"
 )
 
-// waits are one connection's LOCK … WAITs under way. If the client is gone, their places in the gates are given up.
+// waits are one connection's LOCK … WAITs under way. Once the client is gone, their places in the gates are given up.
 type waits struct {
 	mu     sync.Mutex             // guards bySlot; after replies.mu
 	bySlot map[*slot]*gate.Waiter // nil: the LOCK is not in its gate yet
@@ -43,7 +43,7 @@ func (w *waits) entered(sl *slot, waiter *gate.Waiter) {
 	}
 }
 
-// of returns the waiter of the slot's LOCK, nil if it does not wait.
+// of returns the waiter of the slot's LOCK; nil if the LOCK does not wait.
 func (w *waits) of(sl *slot) *gate.Waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()

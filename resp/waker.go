@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A waker wakes the reader of a connection, so that the reader looks again at the command that waits. replies.mu guards it, and is held
-// when its methods are called.
+// A waker wakes the reader of a connection for another look at the waiting command. replies.mu guards the fields, and is held when a method
+// is called.
 type waker struct {
 	conn    net.Conn
 	waitFor *slot         // the reader waits for this slot to be ready
-	sentAll chan struct{} // not nil: the client sends nothing more. Tells the reader that something has changed
+	sentAll chan struct{} // tells the reader of changes once the client sends nothing more; nil before
 }
 
-// wake ends the reader's Read. A reader whose client sends nothing more does not read, and is told.
+// wake ends the reader's Read. Once the client sends nothing more, the reader does not read, and is told instead.
 func (w *waker) wake() {
 	if w.sentAll != nil {
 		w.tell()
@@ -22,7 +22,7 @@ func (w *waker) wake() {
 	_ = w.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// tell lets the reader of a client that sends nothing more look at what has changed.
+// tell has the reader look at changes, once the client sends nothing more.
 func (w *waker) tell() {
 	select {
 	case w.sentAll <- struct{}{}:

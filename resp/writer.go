@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// flushSize is how many bytes of replies are gathered before they are written even if more are ready.
+// flushSize is the number of gathered bytes at which replies are written even if more are ready.
 const flushSize = 64 << 10
 
-// A page is replies encoded to be written, and the locks among them. It is borrowed for one batch: an idle connection
-// has none.
+// A page is encoded replies to be written, and the locks among the replies. A page is borrowed for one batch: an idle connection has none.
 type page struct {
 	buf    []byte
 	grants []grant
@@ -17,19 +16,19 @@ type page struct {
 
 var pages = sync.Pool{New: func() any { return &page{buf: make([]byte, 0, 4<<10)} }}
 
-// A grant is a slot with a lock whose reply ends at an offset of the buffer being written.
+// A grant is a slot with a lock. The slot's reply ends at an offset of the buffer being written.
 type grant struct {
 	slot *slot
 	end  int
 }
 
-// A writer writes the replies of one session in the order of their commands. It has a goroutine of its own.
+// A writer writes the replies of one session in the order of the commands, on a goroutine of its own.
 type writer struct {
 	session *session
 	replies *replies
 }
 
-// run writes until the session ends. What it cannot write any more it abandons.
+// run writes until the session ends. Replies that cannot be written any more are abandoned.
 func (w *writer) run() {
 	defer w.drop()
 	defer w.session.recovered("writer")
@@ -45,7 +44,7 @@ func (w *writer) run() {
 	}
 }
 
-// next waits for a batch to be written. There is none when the session has ended.
+// next waits for a batch to write. After the session's end there is none.
 func (w *writer) next() *slot {
 	r := w.replies
 	r.mu.Lock()
@@ -71,7 +70,7 @@ func (w *writer) send(batch *slot) bool {
 			w.session.ending.note(sl.out.err.Error())
 			_ = w.write(p)
 			w.finish()
-			w.session.setGone() // what is granted from here on is abandoned
+			w.session.setGone() // locks granted from here on are abandoned
 			ok = false
 			continue
 		}
@@ -104,8 +103,8 @@ func (w *writer) send(batch *slot) bool {
 	return ok
 }
 
-// write writes a page and empties it. If that fails, the locks whose replies were not written whole are abandoned: their client
-// cannot know of them. One whose reply was written whole may be in use.
+// write writes a page and empties the page. If the write fails, locks whose replies were not written whole are abandoned: the client cannot
+// know of them. A lock whose reply was written whole may be in use.
 func (w *writer) write(p *page) bool {
 	n, err := 0, error(nil)
 	if len(p.buf) > 0 {
@@ -166,8 +165,8 @@ func (w *writer) finish() {
 	_ = r.conn.Close()
 }
 
-// drop abandons what was not written: of the batch that a panic left behind, and of the queue. Locks granted from
-// here on are abandoned as they come.
+// drop abandons the unwritten slots: of the batch left behind by a panic, and of the queue. Locks granted from here on are abandoned at the
+// grant.
 func (w *writer) drop() {
 	r := w.replies
 	r.mu.Lock()
