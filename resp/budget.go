@@ -29,7 +29,7 @@ const (
 	queuedSize  = 192     // a command queued by MULTI, beside its text and a SpanSize of package wire for each argument
 )
 
-// A share is the limit of a budget for texts.
+// A share is how much of a budget texts may take.
 type share func(*budget) int64
 
 // brief is the share of memory that lasts no longer than a command.

@@ -170,7 +170,7 @@ func (j *journal) script(s *session, refused Reply) {
 // Frameworks take such an error for another, and go on without a word, so the log tells of the error.
 func split(c *call, refused Error) Error { return splitAs(c, refused, string(refused)) }
 
-// splitAs is split with another text for the log: the reply may have a token in the place of a lock's name.
+// splitAs is split with another text for the log: the reply may have a token that looks like a lock's name.
 func splitAs(c *call, refused Error, told string) Error {
 	s := c.server
 	n := s.counters.split.Add(1)
