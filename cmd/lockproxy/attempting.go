@@ -21,7 +21,7 @@ type attempting struct {
 // lackingAfter is for how long no attempt must have found a quorum before the log says so.
 const lackingAfter = 3 * time.Second
 
-// look takes what was counted so far. known says that the log has been told that no quorum can vote.
+// look takes the counts so far. known is true if the log has been told that no quorum can vote.
 func (a *attempting) look(now time.Time, known bool, is quorum.Stats, masters []quorum.MasterStatus) {
 	found := is.Acquired+is.Refused > a.was.Acquired+a.was.Refused
 	lacked := is.NoQuorum > a.was.NoQuorum

@@ -13,14 +13,14 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A permit is a group of commands that lockproxy runs on masters, and what it costs to do without any of them.
+// A permit is a group of commands that lockproxy runs on masters, and the cost of doing without any of the commands.
 type permit struct {
 	cost     string
 	needed   bool        // without it a master is no voter
-	commands [][2]string // a command as ACL rules name it, and arguments with which it changes nothing; $ is a key that is not there
+	commands [][2]string // a command as ACL rules name it, and arguments that change nothing; $ is an absent key
 }
 
-// permits are all that docs/operating.md says lockproxy's user needs. The subscriptions are tried apart.
+// permits are all permissions that docs/operating.md lists for lockproxy's user. The subscriptions are tried apart.
 var permits = []permit{
 	{"it cannot vote in databases other than 0", true, [][2]string{{"SELECT", "0"}}},
 	{"it cannot vote", true, [][2]string{
@@ -61,7 +61,7 @@ var permits = []permit{
 	{"its ACL LOG fills with what lockproxy asks for to see that it is alive", false, [][2]string{{"PING", ""}}},
 }
 
-// permitsThere are what docs/upstream.md says lockproxy's user at the upstream needs.
+// permitsThere are all permissions that docs/upstream.md lists for lockproxy's user at the upstream.
 var permitsThere = []permit{
 	{"commands that lockproxy does not have itself, such as LPUSH, are an error", false, [][2]string{{"COMMAND", ""}}},
 	{"clients have no database there but 0", false, [][2]string{{"SELECT", "0"}}},
@@ -74,7 +74,7 @@ var permitsThere = []permit{
 	}},
 }
 
-// probeMaster asks a master about itself, and tries everything that lockproxy needs to be permitted.
+// probeMaster asks a master about itself, and tries every permission that lockproxy needs.
 func probeMaster(ctx context.Context, m *masters.Redis, databases int) (masters.Info, error) {
 	absent := "lockproxy:probe:" + rand.Text()
 	info, err := m.Probe(ctx, trials(permits, absent, databases)...)
@@ -84,7 +84,7 @@ func probeMaster(ctx context.Context, m *masters.Redis, databases int) (masters.
 	return info, err
 }
 
-// trials returns what shows which of the permits a server gives. absent is a key that is not there.
+// trials returns the commands whose replies show which permits a server gives. absent is a key that the server does not have.
 func trials(permits []permit, absent string, databases int) []masters.Trial {
 	var trials []masters.Trial
 	for _, p := range permits {
@@ -93,7 +93,7 @@ func trials(permits []permit, absent string, databases int) []masters.Trial {
 				c[0] == "SELECT" && databases == 1 {
 				continue
 			}
-			if c[0] == masters.AllKeys { // a client's key, by a name that no pattern is likely to mean
+			if c[0] == masters.AllKeys { // a client's key, with a name that hardly any pattern matches
 				trials = append(trials, masters.Trial{Name: c[0], Args: []any{c[1], rand.Text()}})
 				continue
 			}
@@ -107,7 +107,7 @@ func trials(permits []permit, absent string, databases int) []masters.Trial {
 	return trials
 }
 
-// missing returns those commands of the permit that the master does not permit.
+// missing returns the commands of the permit that the master refuses.
 func (p *permit) missing(info *masters.Info) []string {
 	var names []string
 	for _, c := range p.commands {
@@ -118,7 +118,7 @@ func (p *permit) missing(info *masters.Info) []string {
 	return names
 }
 
-// missingToVote returns the commands that a voter must permit and this master does not.
+// missingToVote returns the commands that a voter must permit and this master refuses.
 func missingToVote(info *masters.Info) []string {
 	var names []string
 	for _, p := range permits {
@@ -129,11 +129,11 @@ func missingToVote(info *masters.Info) []string {
 	return names
 }
 
-// writeCosts says what each missing permission costs.
+// writeCosts prints the cost of each missing permission.
 func writeCosts(w io.Writer, permits []permit, probes []probe) {
 	for _, permit := range permits {
 		var order []string
-		at := make(map[string][]string) // what is missing: at which masters
+		at := make(map[string][]string) // missing commands: addresses of masters
 		for _, p := range probes {
 			names := strings.Join(permit.missing(&p.info), ", ")
 			if names == "" {

@@ -14,7 +14,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// checkUpstream prints what the upstream tells of itself, if there is one, and returns false if it could not be used.
+// checkUpstream prints the state of the upstream, if there is an upstream, and returns false if the upstream could not be used.
 func checkUpstream(cfg *config.Config, probes []probe, w io.Writer) bool {
 	if cfg.Upstream.Addr == "" {
 		return true
@@ -40,7 +40,7 @@ func checkUpstream(cfg *config.Config, probes []probe, w io.Writer) bool {
 	return true
 }
 
-// writeDoubts says what an upstream that can be used does not do for every client.
+// writeDoubts names the shortcomings of an upstream that can be used.
 func writeDoubts(w io.Writer, cfg *config.Config, info *masters.Info) {
 	if info.Role == "slave" {
 		fmt.Fprintln(w, "\nIt is a slave: what writes there gets READONLY. Name its master.")
@@ -57,7 +57,7 @@ func writeDoubts(w io.Writer, cfg *config.Config, info *masters.Info) {
 // upstreamLogin is where the login at the upstream is set.
 const upstreamLogin = "the user and password in upstream: redis://user:password@host:port"
 
-// probeUpstream asks the upstream about itself, and tries what is needed. scheme says what to write instead, if the URL has the wrong
+// probeUpstream asks the upstream about itself, and tries the needed permits. If the URL has the wrong scheme, scheme names the right
 // scheme.
 func probeUpstream(cfg *config.Config, needed []permit) (info masters.Info, scheme string, err error) {
 	secure, err := masterTLS(cfg, slog.New(slog.DiscardHandler))

@@ -32,15 +32,15 @@ func (e *examination) flags() []cli.Flag {
 	}
 }
 
-// A finding is what check found at one moment.
+// A finding is the result of one look at everything.
 type finding struct {
 	OK      bool     `json:"ok"` // as the exit code says
 	Voters  int      `json:"voters"`
 	Needed  int      `json:"needed"`
 	Masters []master `json:"masters"`
-	Notes   []string `json:"notes"` // what the table does not say
+	Notes   []string `json:"notes"` // facts beside the table
 
-	text     string // the notes, as they are printed
+	text     string // the notes, as printed
 	probes   []probe
 	everyone bool // votes
 }
@@ -59,8 +59,8 @@ type master struct {
 	RoundTrip   int64  `json:"round_trip_usec"`
 }
 
-// run prints what it found, and returns 1 if a quorum could not vote, the upstream not be used, or a proxy that runs, of the same
-// upstream, takes other names for locks.
+// run prints the finding. run returns 1 if a quorum could not vote, if the upstream could not be used, or if a running proxy of the same
+// upstream takes other names for locks; with --wait, also if not every master votes in time.
 func (e *examination) run(l *config.Loaded, stdout, stderr io.Writer) int {
 	for _, w := range l.Warnings {
 		fmt.Fprintln(stderr, "lockproxy: warning:", w)
@@ -85,7 +85,7 @@ func (e *examination) run(l *config.Loaded, stdout, stderr io.Writer) int {
 	if e.json {
 		encoder := json.NewEncoder(stdout)
 		encoder.SetEscapeHTML(false)
-		_ = encoder.Encode(f) // run says what could not be written
+		_ = encoder.Encode(f) // run in main.go reports failed writes
 	} else {
 		writeProbes(stdout, f.probes)
 		fmt.Fprint(stdout, f.text)
@@ -111,7 +111,7 @@ func (e *examination) settingsAlone(l *config.Loaded, stdout io.Writer) int {
 	return exitOK
 }
 
-// lookAgain is how long check waits before it looks again.
+// lookAgain is the pause of check between two looks.
 const lookAgain = time.Second
 
 // untilAllVote looks once; with --wait, until every master votes and all is well, or the time is over.

@@ -20,7 +20,7 @@ type logbook struct {
 	missing atomic.Int64 // lines that found no room
 }
 
-// logAhead is how many lines may wait. What comes beyond is dropped, and counted.
+// logAhead is how many lines may wait. Further lines are dropped, and counted.
 const logAhead = 4096
 
 // logPatience is how long the end of the process waits for the last lines to be taken.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// processorTime is what this process has used, by itself and in the kernel. It is 0 where that is not known.
+// processorTime is the processor time of this process, by itself and in the kernel; 0 if unknown.
 func processorTime() (user, system time.Duration) {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -17,8 +17,7 @@ func processorTime() (user, system time.Duration) {
 	return time.Duration(u.Utime.Nano()), time.Duration(u.Stime.Nano())
 }
 
-// filesMax is how many files this process may have open at once. It is 0 where that is not known. Go has raised it to what
-// the system permits.
+// filesMax is how many files this process may have open at once; 0 if unknown. Go has raised the limit as far as the system permits.
 func filesMax() int {
 	var r syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {

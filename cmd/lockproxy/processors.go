@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// A proxy mostly waits for the kernel, and its goroutines hand work on to each other. On one processor that costs no
-// wake-ups of threads; two need up to a quarter more processor time for the same work. So the proxy begins with one, and takes
-// another when its processors have not sufficed for a while. It waits so long because a change stops all goroutines for a moment.
+// A proxy mostly waits for the kernel, and its goroutines hand work on to each other. On one processor, handing on costs no wake-ups of
+// threads; two processors need up to a quarter more processor time for the same work. So the proxy begins with one processor, and adds a
+// processor when all have been too busy for a while. The proxy waits so long because a change stops all goroutines for a moment.
 const (
 	lookEvery = 250 * time.Millisecond
-	inRow     = 5    // looks in a row that must find the same
-	tooBusy   = 0.9  // of its processors: if more is used, it gets one more
-	wouldDo   = 0.85 // of one processor fewer: if less is used, it gets one fewer
+	inRow     = 5    // looks in a row that must agree
+	tooBusy   = 0.9  // of all processors: if more is used, the proxy gets one more
+	wouldDo   = 0.85 // of one processor fewer: if less is used, the proxy gets one fewer
 )
 
-// processors is how many processors the proxy has, and what the looks at its use of them have found.
+// processors is how many processors the proxy has, and the findings of the latest looks at their use.
 type processors struct {
 	now, most int
-	many, few int // looks in a row that found one more to be needed, or one fewer to be enough
+	many, few int // looks in a row in which one more was needed, or one fewer was enough
 
 	at   time.Time // of the latest look
 	used time.Duration
 }
 
-// look is told how much processor time the process has used until then, and returns how many processors it is to have.
+// look takes the processor time used until at, and returns how many processors the process is to have.
 func (p *processors) look(at time.Time, used time.Duration) int {
 	busy := float64(used-p.used) / float64(max(at.Sub(p.at), 1)) // processors
 	p.at, p.used = at, used
@@ -46,8 +46,7 @@ func (p *processors) look(at time.Time, used time.Duration) int {
 	return p.now
 }
 
-// startProcessors lets the number of processors follow the load, up to what Go would have taken, unless GOMAXPROCS in the
-// environment has chosen it.
+// startProcessors lets the number of processors follow the load, up to Go's own choice, unless the environment sets GOMAXPROCS.
 func (p *process) startProcessors() error {
 	most := runtime.GOMAXPROCS(0)
 	user, system := processorTime()

@@ -33,10 +33,10 @@ import (
 )
 
 // serve runs a proxy until a signal ends it, and returns the exit code. The first SIGTERM or SIGINT drains: after
-// drain_delay no new connections, running commands get their replies, or after shutdown_timeout an end. A second one ends the process at
-// once. SIGHUP changes nothing, as with redis-server: it is sent to have settings or a log file opened anew, and must cost no
-// locks. Only a proxy on embedded masters, which somebody tries out, drains when its terminal is closed. Such a proxy serves nobody
-// on other machines: those would take it for one that keeps their locks.
+// drain_delay no new connections, running commands get their replies, or after shutdown_timeout an end. A second signal ends the process
+// at once. SIGHUP changes nothing, as with redis-server: operators send SIGHUP to have settings or a log file opened anew, and that
+// must cost no locks. Only a proxy on embedded masters drains when its terminal is closed, because somebody is trying the proxy out.
+// A proxy on embedded masters serves no other machine: clients there would rely on locks that end with the process.
 func serve(l *config.Loaded, stdout, stderr io.Writer) int {
 	if l.Config.Embedded() && l.Config.Exposed() {
 		fmt.Fprintf(stderr, "lockproxy: no masters are named, and other machines can reach listen %s; name masters with --masters, LOCKPROXY_MASTERS or --config. "+
@@ -91,13 +91,13 @@ func serve(l *config.Loaded, stdout, stderr io.Writer) int {
 	}
 }
 
-// isSecond says whether s, which came so long after the first signal, is a second request to end. timeout(1) sends the same signal
-// to the process and then to its group, and means one.
+// isSecond says whether s is a second request to end. after is the time since the first signal. timeout(1) sends one signal twice, to
+// the process and then to its group, and means a single request.
 func isSecond(s, first os.Signal, after time.Duration) bool {
 	return s != first || after > 250*time.Millisecond
 }
 
-// A process is a running proxy: what was started, and how each part is stopped.
+// A process is a running proxy: its parts, and how each part is stopped.
 type process struct {
 	cfg      *config.Config
 	stdout   io.Writer
@@ -122,7 +122,7 @@ type process struct {
 	failed     chan error // a part that ended by itself
 }
 
-// start builds bottom-up. If it returns an error, stop takes away what was built.
+// start builds bottom-up. After an error, stop undoes the finished steps.
 func (p *process) start(warnings []string) error {
 	for _, step := range []func() error{
 		p.openDoors, // first: if an address is taken, nothing begins
@@ -130,9 +130,9 @@ func (p *process) start(warnings []string) error {
 		p.startProcessors, // as few as suffice
 		p.startMasters,    // the embedded ones, where none are named
 		p.startEngine,     // Redlock over the masters, and their messages
-		p.startAudit,      // what becomes of locks, where that is to be told
-		p.startFront,      // what Redis clients see
-		p.startAdmin,      // what operators see
+		p.startAudit,      // the events of locks, if audit_log is set
+		p.startFront,      // for Redis clients
+		p.startAdmin,      // for operators
 		p.letClientsIn,
 	} {
 		if err := step(); err != nil {
@@ -152,8 +152,8 @@ func (p *process) start(warnings []string) error {
 	return nil
 }
 
-// stop tears down top-down and waits for every part. It begins after a delay, of which those learn that ask /readyz, while all
-// clients are served.
+// stop tears down top-down and waits for every part. The teardown begins after a delay. During the delay /readyz tells of the coming
+// end, and all clients are served.
 func (p *process) stop(delay time.Duration) {
 	if p.beforeStop != nil {
 		p.beforeStop()
@@ -203,7 +203,7 @@ func (p *process) startMasters() error {
 	if err != nil {
 		return err
 	}
-	p.onStop(func(ctx context.Context) { // who runs a script that never ends does not close
+	p.onStop(func(ctx context.Context) { // a master does not close while it runs a script without end
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)

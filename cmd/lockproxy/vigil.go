@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// A vigil tells the log when a quorum can vote for the first time, when none can any more, and when one can again. If the first
-// time comes later than connecting may take, it tells what each master lacks.
+// A vigil tells the log when a quorum can vote for the first time, when no quorum can any more, and when a quorum can again. If no quorum
+// can vote in the time that connecting may take, the vigil tells the log why.
 type vigil struct {
 	log      *slog.Logger
 	patience time.Duration // how long a change must last before the log is told
 	begun    bool          // a quorum could vote once
-	told     bool          // the log has been told that none can
-	lost     time.Time     // since when none can, if told
-	since    time.Time     // since when it is otherwise than told, or zero
+	told     bool          // the log has been told that no quorum can vote
+	lost     time.Time     // since when no quorum can vote, if told
+	since    time.Time     // since when the truth differs from told, or zero
 }
 
 const (
-	lookFirst = 20 * time.Millisecond  // how often it looks until a quorum can vote for the first time
+	lookFirst = 20 * time.Millisecond  // how often the vigil looks until a quorum can vote for the first time
 	lookLater = 200 * time.Millisecond // and from then on
 	lostAfter = time.Second            // patience from then on
 )
@@ -49,7 +49,7 @@ func (p *process) watchForQuorum() {
 	})
 }
 
-// look takes why no quorum can vote now, nil if one can. It returns true when one can for the first time.
+// look takes why no quorum can vote now; nil if a quorum can. look returns true when a quorum can vote for the first time.
 func (v *vigil) look(now time.Time, lack error) bool {
 	switch {
 	case lack == nil && !v.begun:

@@ -59,7 +59,7 @@ func listen(setting, addr string, sockets net.ListenConfig) (net.Listener, error
 	return nil, fmt.Errorf("%s: cannot listen on %s: %w; %s", setting, addr, upstream.Innermost(err), remedy)
 }
 
-// networkOf returns the network that serves addr. Package net takes 0.0.0.0 for all addresses, those of IPv6 too. An IPv4 address means
+// networkOf returns the network that serves addr. Package net takes 0.0.0.0 for all addresses, also of IPv6. Here an IPv4 address means
 // IPv4 alone, also if a host name stands for the address. An empty host and [::] mean both.
 func networkOf(addr string) string {
 	if a, err := net.ResolveTCPAddr("tcp", addr); err == nil && a.IP.To4() != nil {
@@ -90,7 +90,7 @@ func masterTLS(cfg *config.Config, log *slog.Logger) (renewed.Certificates, erro
 	return renewed.NewCertificates(log, cfg.MasterTLS, cfg.MasterTLSCA, cfg.MasterTLSCert, cfg.MasterTLSKey)
 }
 
-// clientTLS is TLS with clients, the zero one if they come without.
+// clientTLS is TLS with clients; zero if tls_cert is not set.
 func clientTLS(cfg *config.Config, log *slog.Logger) (renewed.Certificates, error) {
 	if cfg.TLSCert == "" {
 		return renewed.Certificates{}, nil
@@ -162,7 +162,7 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 // tendedMax bounds for how many databases that no client uses there are connections to the masters after one has forgotten locks.
 const tendedMax = 16
 
-// namesOfLocks says which names are those of locks. Without an upstream they are all.
+// namesOfLocks returns the upstream and the patterns of locks' names. Without an upstream all names are names of locks.
 func namesOfLocks(cfg *config.Config) quorum.Names {
 	if cfg.Upstream.Addr == "" {
 		return quorum.Names{}
@@ -180,10 +180,10 @@ func namesOfLocks(cfg *config.Config) quorum.Names {
 	return quorum.Names{For: fmt.Sprintf("%s/%d", globalAddr(cfg.Upstream.Addr), cfg.Upstream.Database), Are: are}
 }
 
-// namesMax bounds what is said to every master again and again.
+// namesMax bounds the text of the patterns, because every master is told the text again and again.
 const namesMax = 500
 
-// globalAddr returns the address with this machine's name, if it is a loopback address, which means another server on each machine.
+// globalAddr returns the address. A loopback address means another server on each machine, so globalAddr adds this machine's name.
 func globalAddr(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)
 	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
@@ -219,7 +219,7 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 		Version:   versionText(),
 		Upstream:  up,
 
-		ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "", // who shows a certificate has shown who it is
+		ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "", // a client with a certificate has shown its identity
 
 		Database: cfg.FirstDatabase(),
 		CPU:      processorTime,

@@ -173,8 +173,8 @@ func locks(counter func(*prometheus.Desc, uint64, ...string), s *quorum.Stats) {
 	counter(descNames, s.OtherNames)
 }
 
-// histogram returns durations in Prometheus's form: each bucket includes all buckets before it, and what took longer than the last bound
-// is only in the count. The buckets shown are those from low to high.
+// histogram returns durations in Prometheus's form: each bucket includes all buckets before, and durations beyond the last bound are only
+// in the count. The buckets from low to high are shown.
 func histogram(desc *prometheus.Desc, d *quorum.Durations, low, high int, labels ...string) prometheus.Metric {
 	buckets, n := map[float64]uint64{}, uint64(0)
 	for i, below := range d.Below[:high+1] {

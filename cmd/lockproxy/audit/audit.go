@@ -1,6 +1,6 @@
-// Package audit writes the audit log: a line of JSON for each thing that became of a lock. Events enter by Told, on the goroutines that serve
-// locks; lines leave to a file or to standard output, on a goroutine of the log's own. Between the two is a bounded queue. A line that finds
-// no room there, or cannot be written, is dropped and counted, and the process's log is told once: locks wait for no disk.
+// Package audit writes the audit log: a line of JSON for each event of a lock. Events enter by Told, on the goroutines that serve
+// locks; lines leave to a file or to standard output, on a goroutine of the log's own. Between the two is a bounded queue. If the
+// queue is full, or a line cannot be written, the line is dropped and counted, and the process's log is told once: locks wait for no disk.
 package audit
 
 import (
@@ -24,24 +24,24 @@ import (
 	"lockproxy/resp"
 )
 
-// Bounds of what waits to be written.
+// Bounds of the queue, and of the texts in a line.
 const (
 	ahead    = 8192        // lines
-	page     = 64 << 10    // bytes that are written in one go, about
-	keyMax   = 512         // bytes of a key that are told
+	page     = 64 << 10    // bytes of one write, about
+	keyMax   = 512         // bytes of a key
 	textMax  = 256         // bytes of any other text
 	tokenMax = 4 << 10     // a longer token is not hashed
 	patience = time.Second // for the last lines, when the process ends
 )
 
-// Stdout is the setting that means standard output.
+// Stdout is the setting for standard output.
 const Stdout = "stdout"
 
 // A Log is an audit log.
 type Log struct {
 	path    string // "": to is standard output
 	to      io.Writer
-	file    *os.File // to, if it has a path; nil while it cannot be opened
+	file    *os.File // the same as to, for a path; nil while the file cannot be opened
 	log     *slog.Logger
 	lines   chan line
 	closing chan struct{}
@@ -51,7 +51,7 @@ type Log struct {
 	torn    bool        // the last line was written in part
 }
 
-// A line is an Event as it is written. Its texts are short copies.
+// A line is an Event in its written form. Its texts are short copies.
 type line struct {
 	Time    time.Time `json:"time"`
 	Event   string    `json:"event"`
@@ -67,7 +67,7 @@ type line struct {
 	Cause   string    `json:"cause,omitempty"`
 }
 
-// Check says whether a log of that name could be opened, as far as can be seen without making the file.
+// Check says whether Open could open the named log, as far as can be seen without making the file.
 func Check(name string) error {
 	if name == "" || name == Stdout {
 		return nil
@@ -81,7 +81,7 @@ func Check(name string) error {
 	return nil
 }
 
-// Open begins the log of that name: stdout, or a path. Close ends it.
+// Open begins the named log: stdout, or a path. Close ends the log.
 func Open(name string, stdout io.Writer, log *slog.Logger) (*Log, error) {
 	l := &Log{to: stdout, log: log, lines: make(chan line, ahead), closing: make(chan struct{}), closed: make(chan struct{})}
 	if name != Stdout {
@@ -94,7 +94,7 @@ func Open(name string, stdout io.Writer, log *slog.Logger) (*Log, error) {
 	return l, nil
 }
 
-// open opens the file. A pipe that nobody reads is an error, and is not waited for.
+// open opens the file. A pipe without a reader is an error; open does not wait for a reader.
 func (l *Log) open() error {
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
 	if errors.Is(err, syscall.ENXIO) {
@@ -106,7 +106,7 @@ func (l *Log) open() error {
 	return err
 }
 
-// Told takes an event. It does not block.
+// Told takes an event, and does not block.
 func (l *Log) Told(e resp.Event) {
 	n := line{
 		Time: time.Now().UTC(), Event: e.What, DB: e.Key.DB, Key: short(e.Key.Name, keyMax), Fence: e.Fence, Cause: short(e.Cause, textMax),
@@ -141,7 +141,7 @@ func (l *Log) drop(lines int, cause error) {
 	}
 }
 
-// Close waits for the lines that were told before, for a second at most.
+// Close waits until the queued lines are written, for a second at most.
 func (l *Log) Close() {
 	close(l.closing)
 	select {
@@ -168,7 +168,7 @@ func (l *Log) run() {
 	}
 }
 
-// gather returns the text of a line, and of those that wait behind it.
+// gather returns the text of a line, and of the lines queued behind the line, up to about a page.
 func (l *Log) gather(n line) []byte {
 	var text bytes.Buffer
 	if l.torn {
@@ -188,7 +188,7 @@ func (l *Log) gather(n line) []byte {
 	}
 }
 
-// write writes lines whole, or drops those that it cannot write.
+// write writes lines. After an error, lines not written whole are dropped.
 func (l *Log) write(text []byte) {
 	n, err := 0, l.follow()
 	if err == nil {

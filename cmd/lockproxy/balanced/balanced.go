@@ -47,11 +47,11 @@ type listener struct {
 	close    sync.Once
 	closed   chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	warned time.Time
 }
 
-// An accepted is what Accept returns.
+// An accepted is a result of Accept.
 type accepted struct {
 	conn net.Conn
 	err  error

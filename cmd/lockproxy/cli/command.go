@@ -1,6 +1,6 @@
-// Package cli is what a command of lockproxy is told: rows of a table with the command's flags, its text and its exit codes. The
-// parser, the text of --help, the man pages and the completion of shells are all made from these rows (parse.go, help.go, man.go,
-// complete.go), so that none of them lacks a flag that another one has.
+// Package cli describes the commands of lockproxy: rows of a table with each command's flags, text and exit codes. The parser, the
+// text of --help, the man pages and the completion of shells are all made from these rows (parse.go, help.go, man.go, complete.go), so
+// all four know the same flags.
 package cli
 
 import (
@@ -8,47 +8,47 @@ import (
 	"slices"
 )
 
-// A Command is one thing that lockproxy can be told to do.
+// A Command is a command of lockproxy, such as run or check.
 type Command struct {
 	Name string
-	// Help says in one line what the command does.
+	// Help is the command's purpose in one line.
 	Help string
 	// Usage are the lines under "Usage:".
 	Usage []string
-	// Text explains the command. Paragraphs have an empty line between them; lines are broken where they are printed.
+	// Text explains the command. Paragraphs are parted by an empty line; lines are broken when printed.
 	Text string
 	// Flags are the command's own.
 	Flags []Flag
-	// Settings says that the settings of the proxy are flags of the command, too.
+	// Settings is true if the settings of the proxy are flags of the command, too.
 	Settings bool
 	// Operands are the words that may follow the name, for completion.
 	Operands []string
-	// Variables are what the command reads in the environment, beside the settings.
+	// Variables are the environment variables that the command reads, beside the settings.
 	Variables []Word
 	// Exits are the exit codes.
 	Exits []Word
 	// Examples are command lines.
 	Examples []string
-	// Run gets what follows the name, and returns the exit code.
+	// Run gets the words after the name, and returns the exit code.
 	Run func(args, env []string, stdout, stderr io.Writer) int
 }
 
-// A Word is a word that has a meaning: an exit code, a variable.
+// A Word is a word with its meaning: an exit code, a variable.
 type Word struct{ Name, Help string }
 
 // A Flag is one flag of a command.
 type Flag struct {
 	Name    string // without dashes
 	Short   string // one letter, or ""
-	Arg     string // what its value is, "" if it has none
+	Arg     string // the kind of value, "" without a value
 	Default string
 	Help    string // one line
 	Secret  bool   // the flag is refused: a command line is for everybody on the machine to read
-	// Set takes the value, or "" where the flag has none. It returns what is wrong with the value.
+	// Set takes the value, or "" for a flag without a value. The error says why the value is wrong.
 	Set func(value string) error
 }
 
-// Find returns the command of that name, or nil.
+// Find returns the named command, or nil.
 func Find(all []Command, name string) *Command {
 	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == name })
 	if i < 0 {

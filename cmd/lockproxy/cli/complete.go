@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Shells are those that completion is written for.
+// Shells are the shells with completion.
 var Shells = []string{"bash", "zsh", "fish"}
 
-// WriteCompletion prints what a shell needs to complete the words of command lines. settings are the flags of commands that have them.
+// WriteCompletion prints the script by which a shell completes command lines. settings are the settings' flags, for commands that take
+// settings.
 func WriteCompletion(w io.Writer, shell, program string, all []Command, settings []Flag) {
 	switch shell {
 	case "bash":
@@ -32,7 +33,7 @@ func flagsOf(c *Command, settings []Flag) []Flag {
 	return slices.DeleteFunc(all, func(f Flag) bool { return f.Secret })
 }
 
-// isFile says that a flag's value is a file.
+// isFile says whether a flag's value is a file.
 func isFile(f Flag) bool { return f.Arg == "file" }
 
 func writeBash(w io.Writer, program string, all []Command, settings []Flag) {
@@ -70,7 +71,7 @@ func writeBash(w io.Writer, program string, all []Command, settings []Flag) {
 	fmt.Fprintf(w, "  esac\n}\ncomplete -F _%s %s\n", program, program)
 }
 
-// words are the operands that are words, and not names for what the user writes.
+// words are the operands to be typed as they stand. An operand in capitals, as KEY, is a placeholder.
 func words(c *Command) []string {
 	return slices.DeleteFunc(slices.Clone(c.Operands), func(o string) bool { return o == strings.ToUpper(o) })
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A Manual is what man pages say beside the rows of the table.
+// A Manual is the content of man pages beside the rows of the table.
 type Manual struct {
 	Program string // lockproxy
 	Summary string // one line
 	Version string
-	// Settings are the flags that are settings.
+	// Settings are the settings' flags.
 	Settings []Flag
 }
 

@@ -10,13 +10,13 @@ import (
 	"lockproxy/cmd/lockproxy/config"
 )
 
-// A Usage is an error of whoever wrote the command line. Its text says what to write.
+// A Usage is an error in the command line. Its text says how to mend the command line.
 type Usage string
 
 func (u Usage) Error() string { return string(u) }
 
-// Operands reads the command's own flags, and returns the other words. Of a word that begins with a dash and is no flag it says so.
-// What follows -- is returned apart.
+// Operands reads the command's own flags, and returns the other words. The words after -- are returned apart. An unknown flag is an
+// error, a Usage.
 func Operands(flags []Flag, args []string) (words, after []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
@@ -35,7 +35,7 @@ func Operands(flags []Flag, args []string) (words, after []string, err error) {
 	return words, nil, nil
 }
 
-// Own takes the command's own flags out of args, and returns the rest, which the settings are read from.
+// Own takes the command's own flags out of args. The settings are read from the rest.
 func Own(flags []Flag, args []string) (rest []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
@@ -64,7 +64,7 @@ func find(flags []Flag, arg string) *Flag {
 	return &flags[i]
 }
 
-// take reads one flag, and returns what follows its value.
+// take reads one flag, and returns the words after the flag and its value.
 func take(flags []Flag, arg string, args []string) ([]string, error) {
 	f := find(flags, arg)
 	if f == nil {
@@ -121,7 +121,7 @@ func Text(to *string) func(string) error {
 	}
 }
 
-// Texts makes a Set of a flag that may be given several times, and may have several values with commas between them.
+// Texts makes a Set of a flag that may be given several times, and may have several values, parted by commas.
 func Texts(to *[]string) func(string) error {
 	return func(value string) error {
 		for part := range strings.SplitSeq(value, ",") {
@@ -152,7 +152,7 @@ func Duration(to *time.Duration, least, most time.Duration) func(string) error {
 	}
 }
 
-// short writes a duration without the parts that are zero.
+// short writes a duration without trailing parts of zero.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -176,7 +176,7 @@ func Number(to *int, least, most int) func(string) error {
 	}
 }
 
-// OneOf makes a Set of a flag that knows only these values.
+// OneOf makes a Set of a flag that takes only the given values.
 func OneOf(to *string, values ...string) func(string) error {
 	return func(value string) error {
 		if !slices.Contains(values, value) {

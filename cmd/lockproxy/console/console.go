@@ -1,5 +1,5 @@
-// Package console is the page on the admin port for people: which masters vote, and why the others do not; which locks are held, and who
-// waits for them; how attempts went in the last hour; and the last warnings of the log. The page changes nothing, works without
+// Package console is the page on the admin port for people. The page shows the masters that vote, and why others do not; the locks, and
+// how many clients wait for each; the attempts of the last hour; and the last warnings of the log. The page changes nothing, works without
 // JavaScript, and loads nothing from elsewhere.
 package console
 
@@ -18,7 +18,7 @@ import (
 	"lockproxy/resp"
 )
 
-// Engine is what the console shows of quorum.Engine.
+// Engine is the part of quorum.Engine that the console shows.
 type Engine interface {
 	Databases() []quorum.DatabaseStatus
 	Stats() quorum.Stats
@@ -27,7 +27,7 @@ type Engine interface {
 	Fence(key quorum.Key, done func(quorum.FenceView))
 }
 
-// Front is what the console shows of resp.Server.
+// Front is the part of resp.Server that the console shows.
 type Front interface {
 	Stats() resp.Stats
 	Gates() *gate.Gates
@@ -37,8 +37,8 @@ type Front interface {
 // Options of a Console.
 type Options struct {
 	Version   string
-	Databases int // that clients can select
-	First     int // database, in which clients begin
+	Databases int // how many, for clients to select
+	First     int // the clients' first database
 	Warnings  *Warnings
 }
 
@@ -84,7 +84,7 @@ func (c *Console) Run(ctx context.Context) {
 	}
 }
 
-// policy lets a page load its own style and script, and send its form to itself; and no other page frame it.
+// policy lets a page load the console's own style and script, and send forms to the console only. No page may frame the console.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -98,7 +98,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// head is what all pages show.
+// head is the head of all pages.
 type head struct {
 	Title   string
 	Version string
@@ -119,25 +119,25 @@ type overview struct {
 	Front     resp.Stats
 	Locks     []lockRow
 	LocksErr  string
-	More      string        // why there may be more locks than those
+	More      string        // why there may be more locks than Locks has
 	Refused   []resp.HotKey // attempts a minute
 	Waited    []resp.HotKey // seconds a minute
 	Charts    []chart
 	Lost      []Line
 	Warned    []Line
-	Choices   []int // databases to choose from; none where there is one
+	Choices   []int // databases to choose from; shown if there are several
 }
 
 // hottestShown is how many keys a list of the hottest has.
 const hottestShown = 10
 
-// A database is what the engine knows of the masters in one database.
+// A database is the state of the masters in one database.
 type database struct {
 	quorum.DatabaseStatus
 	Lack string // why no quorum can vote
 }
 
-// A lockRow is a lock that is held, or that clients of this proxy wait for.
+// A lockRow is a held lock, or a lock with waiting clients of this proxy.
 type lockRow struct {
 	Name    string
 	DB      int
@@ -176,7 +176,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request) {
 	render(w, "page.html", p)
 }
 
-// rows are the locks that were found, and those that others wait for: most waiters first.
+// rows are the found locks, and without a pattern the locks with the longest queues. The row with the most waiters is first.
 func (c *Console) rows(db int, match string, found quorum.FoundLocks) []lockRow {
 	var rows []lockRow
 	gates, seen := c.front.Gates(), map[string]bool{}
@@ -234,7 +234,7 @@ func (c *Console) lock(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		var f quorum.FenceView
 		if f, err = await(ctx, func(done func(quorum.FenceView)) { c.engine.Fence(key, done) }); err == nil {
-			p.Fence = f.Fence // without a quorum there is none to tell
+			p.Fence = f.Fence // without a quorum no fence is known
 		}
 	}
 	if err != nil {
@@ -243,7 +243,7 @@ func (c *Console) lock(w http.ResponseWriter, r *http.Request) {
 	render(w, "lock.html", p)
 }
 
-// database returns the database that a request is about. If the request names none that there is, database answers it.
+// database returns the database in the request. If the request names no existing database, database answers with an error.
 func (c *Console) database(w http.ResponseWriter, r *http.Request) (int, bool) {
 	text := r.URL.Query().Get("db")
 	if text == "" {

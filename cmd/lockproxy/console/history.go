@@ -17,7 +17,7 @@ const (
 
 // A history is the engine's counts in the last hour.
 type history struct {
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	all []sample   // the oldest first
 }
 
@@ -35,14 +35,14 @@ func (h *history) note(at time.Time, s quorum.Stats) {
 	}
 }
 
-// A point is what happened between two samples.
+// A point is the change between two samples.
 type point struct {
 	at                          time.Time
 	acquired, refused, noQuorum float64 // a second
 	p50, p99                    float64 // ms, of rounds; 0 if there was none
 }
 
-// points returns what happened from sample to sample.
+// points returns the change from sample to sample.
 func (h *history) points() []point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *history) points() []point {
 	return all
 }
 
-// between returns the rounds of b that were not in a.
+// between returns the rounds of b less the rounds of a.
 func between(b, a quorum.Durations) quorum.Durations {
 	d := quorum.Durations{Count: b.Count - a.Count, Sum: b.Sum - a.Sum}
 	for i := range d.Below {

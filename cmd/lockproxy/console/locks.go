@@ -9,20 +9,20 @@ import (
 	"lockproxy/quorum"
 )
 
-// Bounds of what one page asks the masters.
+// Bounds of one page's questions to the masters.
 const (
 	locksShown  = 100
 	queuesShown = 20
 	patternMax  = 512
-	patience    = 2 * time.Second // for all that one page asks
-	fresh       = time.Second     // an answer is shown for so long to whoever asks the same
+	patience    = 2 * time.Second // for all questions of one page
+	fresh       = time.Second     // how long an answer is shown again for the same question
 )
 
-// A listing finds locks for the page. However many browsers show the page, one search is under way at a time, and what it found is
-// shown to all who ask the same within a second: a search looks through the names of masters.
+// A listing finds locks for the page. A search looks through the names of masters, so one search is under way at a time, however many
+// browsers show the page. For a second, the same question gets the same answer without a search.
 type listing struct {
 	engine Engine
-	turn   sync.Mutex // of whoever searches; guards what follows
+	turn   sync.Mutex // held by the goroutine that searches; guards the fields below
 	db     int
 	match  string
 	at     time.Time

@@ -25,14 +25,14 @@ type Line struct {
 	Text  string
 }
 
-// Warnings keeps the last lines of the log that warn, and apart from these the last that tell of lost locks.
+// Warnings keeps the log's last warnings, and apart from the warnings the last lines about lost locks.
 type Warnings struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	all  []Line     // the latest first
 	lost []Line
 }
 
-// Handler returns a handler that keeps what warns, whatever level is logged, and hands to next what next wants.
+// Handler returns a handler that keeps warnings at any log level, and hands to next the lines that next's level lets through.
 func (w *Warnings) Handler(next slog.Handler) slog.Handler { return keeper{next: next, to: w} }
 
 // last returns copies, the latest line first.

@@ -1,6 +1,6 @@
-// Package shell is lockproxy for people at a shell, and for scripts: run has a command run under a lock (run.go), locks, status and
-// top show what a proxy knows (locks.go, status.go, top.go). All of it needs nothing but a proxy that can be reached: package client
-// speaks to the proxy, package held keeps a lock, package group keeps a command and what it has started.
+// Package shell is lockproxy for people at a shell, and for scripts. run runs a command under a lock (run.go). locks, status and top
+// show the state of locks, proxies and masters (locks.go, status.go, top.go). All need only a proxy that can be reached. Package client
+// speaks to the proxy, package held keeps a lock, package group keeps a command and the processes that the command starts.
 package shell
 
 import (
@@ -16,10 +16,10 @@ import (
 	"lockproxy/cmd/lockproxy/shell/client"
 )
 
-// defaultProxy is where a proxy listens that was told nothing.
+// defaultProxy is where a proxy listens by default.
 const defaultProxy = "127.0.0.1:6380"
 
-// A reach is how proxies are reached, as flags and variables say it.
+// A reach is how to reach the proxies, from flags and variables.
 type reach struct {
 	proxies      []string
 	user         string
@@ -31,7 +31,7 @@ type reach struct {
 	db           int
 }
 
-// flags are those that every command has that speaks to a proxy.
+// flags are the flags of every command that speaks to a proxy.
 func (r *reach) flags() []cli.Flag {
 	return []cli.Flag{
 		{Name: "proxy", Arg: "addr", Default: defaultProxy, Help: "proxies of one deployment, host:port with commas between them; the first that answers is used", Set: cli.Texts(&r.proxies)},
@@ -46,7 +46,7 @@ func (r *reach) flags() []cli.Flag {
 	}
 }
 
-// Variables are what the environment may hold in place of flags.
+// variables are the environment variables that stand in for flags.
 var variables = []cli.Word{
 	{Name: "LOCKPROXY_PROXY", Help: "as --proxy"},
 	{Name: "LOCKPROXY_PROXY_USER", Help: "as --user"},
@@ -57,7 +57,7 @@ var variables = []cli.Word{
 	{Name: "LOCKPROXY_PROXY_TLS_KEY", Help: "as --tls-key"},
 }
 
-// environment takes what no flag has set.
+// environment takes from the variables all values that no flag has set, and the password.
 func (r *reach) environment(env []string) error {
 	values := map[string]string{}
 	for _, kv := range env {
@@ -79,7 +79,7 @@ func (r *reach) environment(env []string) error {
 	return nil
 }
 
-// open returns the proxies, or what is wrong with the flags and variables.
+// open returns the proxies. The error says how to mend the flags or variables.
 func (r *reach) open(env []string) (*client.Proxies, error) {
 	if err := r.environment(env); err != nil {
 		return nil, err

@@ -22,18 +22,18 @@ const locksMax = 1000
 type Lock struct {
 	Key     string  `json:"key"`
 	Type    string  `json:"type"`
-	Token   *string `json:"token"` // null where no one string holds the lock, as of Redisson's
+	Token   *string `json:"token"` // null where the lock has no single token, as Redisson's
 	Fence   *int64  `json:"fence"`
 	TTL     int64   `json:"ttl_ms"`
 	Age     *int64  `json:"age_ms"` // since the lock was taken, as its fence tells
 	Waiters int64   `json:"waiters"`
-	Client  *string `json:"client"` // the address of the client, and the next three, where this proxy knows the client
+	Client  *string `json:"client"` // the client's address; this field and the next three are null if the proxy does not know the client
 	Name    *string `json:"name"`
 	Library *string `json:"library"`
 	User    *string `json:"user"`
 }
 
-// Locks is what a proxy tells of all locks.
+// Locks is a proxy's list of locks.
 type Locks struct {
 	Proxy    string `json:"proxy"`
 	Locks    []Lock `json:"locks"`
@@ -87,7 +87,7 @@ func List(args, env []string, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// words reads the command line, which may have so many words beside its flags.
+// words reads the command line. most is how many words it may have beside its flags.
 func (l *lister) words(args []string, name string, most int) ([]string, error) {
 	return wordsOf(l.flags(), args, name, most)
 }
@@ -101,10 +101,10 @@ func wordsOf(flags []cli.Flag, args []string, name string, most int) ([]string, 
 	return words, err
 }
 
-// complain says what is wrong, and returns the exit code.
+// complain prints the error, and returns the exit code.
 func complain(stderr io.Writer, name string, err error) int {
 	fmt.Fprintf(stderr, "lockproxy: %s: %v\n", name, err)
-	if _, usage := err.(cli.Usage); usage { //nolint:errorlint // it is not wrapped
+	if _, usage := err.(cli.Usage); usage { //nolint:errorlint // a Usage is not wrapped
 		return exitUsage
 	}
 	return exitUnavailable
@@ -113,7 +113,7 @@ func complain(stderr io.Writer, name string, err error) int {
 func printJSON(w io.Writer, v any) int {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // what cannot be written, run says
+	_ = e.Encode(v) // run in main.go reports failed writes
 	return exitOK
 }
 
@@ -146,7 +146,7 @@ func lockOf(f map[string]any, now time.Time) Lock {
 	l.Type, _ = f["type"].(string)
 	l.TTL, _ = f["validity"].(int64)
 	l.Waiters, _ = f["waiters"].(int64)
-	if l.Fence != nil { // the proxy's clock proposed it, in microseconds since 1970
+	if l.Fence != nil { // a fence is about the proxy's clock at the grant, in microseconds since 1970
 		age := max(now.UnixMilli()-*l.Fence/1000, 0)
 		l.Age = &age
 	}
@@ -160,7 +160,7 @@ func optional[T any](v any) *T {
 	return nil
 }
 
-// note says what the list leaves out; "" if nothing.
+// note says why the list may lack locks; "" if the list is complete.
 func (f *Locks) note() string {
 	var notes []string
 	switch f.End {
@@ -220,7 +220,7 @@ func span(ms int64) string {
 	return fmt.Sprintf("%.1fs", d.Seconds())
 }
 
-// printable writes a name, which may be any bytes, so that it cannot move the cursor of a terminal.
+// printable writes a name so that no byte in the name can move the cursor of a terminal.
 func printable(name string) string {
 	for _, c := range name {
 		if !strconv.IsPrint(c) || c == '\uFFFD' {

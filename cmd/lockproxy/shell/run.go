@@ -19,7 +19,7 @@ import (
 	"lockproxy/cmd/lockproxy/shell/held"
 )
 
-// The exit codes of run, beside the command's own. They are those of flock and of sysexits.h where these have one.
+// The exit codes of run, beside the command's own: the codes of flock and of sysexits.h where there is a fitting code.
 const (
 	exitOK          = 0
 	exitConflict    = 1
@@ -60,7 +60,7 @@ func (r *runner) flags() []cli.Flag {
 	return append(own, r.reach.flags()...)
 }
 
-// Run has a command run for as long as its lock is held.
+// Run runs a command under a lock. A command that runs when its lock is lost is stopped.
 func Run(args, env []string, _, stderr io.Writer) int {
 	r := newRunner()
 	r.env, r.stderr = env, stderr
@@ -83,7 +83,7 @@ func (r *runner) say(format string, args ...any) {
 	fmt.Fprintf(r.stderr, "lockproxy: run: "+format+"\n", args...)
 }
 
-// parse reads the command line. Its errors say what to write.
+// parse reads the command line. An error says how to mend the command line.
 func (r *runner) parse(args []string) (*client.Proxies, error) {
 	words, argv, err := cli.Operands(r.flags(), args)
 	switch {
@@ -108,7 +108,7 @@ func (r *runner) parse(args []string) (*client.Proxies, error) {
 	return r.open(r.env)
 }
 
-// take waits for the lock. If there is none, it returns the exit code. A signal ends the waiting.
+// take waits for the lock. Without a lock, take returns the exit code. A signal ends the waiting.
 func (r *runner) take(proxies *client.Proxies) (*held.Lock, int) {
 	stop, taken := make(chan struct{}), make(chan struct{})
 	r.request.Stop = stop
@@ -130,7 +130,7 @@ func (r *runner) take(proxies *client.Proxies) (*held.Lock, int) {
 	}()
 	lock, err := held.Take(proxies, r.request)
 	close(taken)
-	if s := <-by; s != 0 { // it came while the lock was waited for, or just granted
+	if s := <-by; s != 0 { // the signal came during the wait, or just after the grant
 		if lock != nil {
 			lock.Stop()
 			_, _ = lock.Release()
@@ -153,14 +153,14 @@ func (r *runner) take(proxies *client.Proxies) (*held.Lock, int) {
 	return nil, exitUnavailable
 }
 
-// ends says that a signal means the end, and not that a window has another size.
+// ends says whether a signal asks run to end. Others, such as a new window size, do not.
 func ends(s syscall.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
 // under runs the command, gives the lock back, and returns the exit code.
 func (r *runner) under(lock *held.Lock) int {
-	runtime.LockOSThread() // for group.Start; it is never unlocked, as the process ends with the command
+	runtime.LockOSThread() // for group.Start; never unlocked, as the process ends with the command
 	env := append(r.env, "LOCKPROXY_KEY="+r.request.Key, "LOCKPROXY_TOKEN="+lock.Token, "LOCKPROXY_FENCE="+strconv.FormatInt(lock.Fence, 10))
 	g, err := group.Start(r.argv, env)
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *runner) under(lock *held.Lock) int {
 	return g.ExitCode()
 }
 
-// notStarted says why a command could not be run, and returns the exit code that a shell has for it.
+// notStarted says why a command could not be run, and returns the exit code that a shell would return.
 func (r *runner) notStarted(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		r.say("%s: there is no such command", r.argv[0])
@@ -195,23 +195,24 @@ func (r *runner) notStarted(err error) int {
 	return exitNotRunnable
 }
 
-// killAt is how long it is until the command must be killed: a little less than the lock is sure to be held, as a process that is
-// killed may run for another moment.
+// killAt is the time left until the command must be killed: a little less than the lock is sure to be held, as a killed process may run
+// for another moment.
 func killAt(lock *held.Lock, ttl time.Duration) time.Duration {
 	return lock.Until().Left() - min(max(ttl/20, 50*time.Millisecond), time.Second)
 }
 
-// lookEvery is how often it is looked whether the lock is still sure, if nothing happens: timers stand still while the machine is
+// lookEvery is how often watch checks that the lock is still sure, if nothing happens: timers stand still while the machine is
 // suspended.
 const lookEvery = 500 * time.Millisecond
 
-// watch hands signals on until the command has ended. When the lock is lost, or will soon not be known to be held, the command gets
-// SIGTERM, and when its time is over, SIGKILL: before the lock's validity is over. It returns why, or "" if that did not happen.
+// watch hands signals on until the command has ended. If the lock is lost, or is sure for little more than stopTime, the command gets
+// SIGTERM. If the command still runs after stopTime, or shortly before the lock's validity ends, the command gets SIGKILL. why is the
+// cause of the SIGTERM, "" without a SIGTERM.
 func (r *runner) watch(lock *held.Lock, g *group.Group) (why string) {
 	lost := lock.Lost()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var killTime time.Time // by when the command has to end, once it is told to
+	var killTime time.Time // when the command gets SIGKILL, set with the SIGTERM
 	for {
 		select {
 		case <-g.Done():

@@ -12,7 +12,7 @@ import (
 	"lockproxy/cmd/lockproxy/shell/client"
 )
 
-// A Status is what one proxy tells of itself and of its masters.
+// A Status is the state of one proxy, and of its masters as the proxy sees them.
 type Status struct {
 	Proxy    string            `json:"proxy"`
 	Error    string            `json:"error,omitempty"`
@@ -43,7 +43,7 @@ type Master struct {
 	Failed    int64  `json:"failed"`
 }
 
-// counters are the lines of INFO lockproxy that count something.
+// counters are the lines of INFO lockproxy with counts and times.
 var counters = []string{"attempts", "acquired", "refused", "no_quorum", "released", "extended", "undone_keys", "acquired_too_late", "replies_too_late",
 	"waiting", "held", "held_lost", "in_line", "rounds", "round_p50_usec", "round_p99_usec"}
 
@@ -86,7 +86,7 @@ func ShowStatus(args, env []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// statusOf asks one proxy. An Error is in the outcome.
+// statusOf asks one proxy. After a failure, the status has an Error.
 func statusOf(proxies *client.Proxies, addr string) *Status {
 	is := &Status{Proxy: addr, asked: time.Now()}
 	one := *proxies
@@ -153,8 +153,8 @@ func integer(text string) int64 {
 	return n
 }
 
-// masterOf reads the line of a master. Its cause, which is a text, may have commas; what follows a comma and has no name belongs to
-// the value before.
+// masterOf reads the line of a master. The cause is a text and may have commas: a part after a comma without a name belongs to the
+// value before.
 func masterOf(line string) Master {
 	fields, last := map[string]string{}, ""
 	for part := range strings.SplitSeq(line, ",") {

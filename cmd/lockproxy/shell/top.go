@@ -40,7 +40,7 @@ func (v *viewer) flags() []cli.Flag {
 	}, v.reach.flags()...)
 }
 
-// A Look is what top shows at one moment.
+// A Look is the content of top at one moment.
 type Look struct {
 	At      time.Time          `json:"at"`
 	Proxies []*Status          `json:"proxies"`
@@ -49,7 +49,7 @@ type Look struct {
 	Error   string             `json:"error,omitempty"` // why there are no locks
 }
 
-// Top shows, again and again, what the proxies tell.
+// Top shows, again and again, the proxies, the masters and the locks.
 func Top(args, env []string, stdout, stderr io.Writer) int {
 	v := newViewer()
 	words, err := wordsOf(v.flags(), args, "top", 1)
@@ -100,7 +100,7 @@ func (v *viewer) plain(proxies *client.Proxies, stdout io.Writer) int {
 	}
 }
 
-// interactive draws each look over the one before, until q.
+// interactive draws each look over the look before, until q.
 func (v *viewer) interactive(proxies *client.Proxies, s *screen) int {
 	looks := make(chan *Look)
 	stop := make(chan struct{})
@@ -148,7 +148,7 @@ func (v *viewer) interactive(proxies *client.Proxies, s *screen) int {
 	}
 }
 
-// look asks all proxies about themselves, and one about the locks.
+// look asks every proxy for its status, and the first proxy that answers for the locks.
 func (v *viewer) look(proxies *client.Proxies, before *Look) *Look {
 	l := &Look{At: time.Now(), Rates: map[string]float64{}}
 	for _, addr := range proxies.Addrs {
@@ -175,7 +175,7 @@ func (v *viewer) look(proxies *client.Proxies, before *Look) *Look {
 	return l
 }
 
-// rated are the counters of which top shows how fast they grow.
+// rated are the counters whose growth a second top shows.
 var rated = []string{"acquired", "refused", "no_quorum", "extended", "released"}
 
 // write prints a look for a person.

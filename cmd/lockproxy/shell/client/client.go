@@ -1,8 +1,8 @@
 // Package client speaks to a lockproxy, one command at a time over one connection.
 //
-// Proxies is a list of proxies that serve the same masters, any of which will do. Connect goes through the list, beginning with the
-// proxy that was used last, until one of them answers and takes the login. A connection is not used again after an error: a reply
-// that comes late could be taken for another command's.
+// Proxies is a list of proxies of the same masters; any proxy will do. Connect goes through the list, beginning with the proxy used
+// last, until a proxy answers and takes the login. A connection is not used again after an error, other than a Refusal: a late reply
+// could be taken for another command's.
 package client
 
 import (
@@ -19,13 +19,13 @@ import (
 // dialMax is how long connecting to one proxy may take, with TLS and login.
 const dialMax = 3 * time.Second
 
-// Login is who logs in. Without a password, nobody does.
+// Login is the login at a proxy. Without a password there is no login.
 type Login struct {
 	User     string
 	Password string
 }
 
-// Proxies are proxies that serve the same masters. One goroutine at a time uses them.
+// Proxies are proxies of the same masters, for one goroutine at a time.
 type Proxies struct {
 	Addrs    []string // host:port
 	Login    Login
@@ -34,13 +34,13 @@ type Proxies struct {
 	next     int // of Addrs
 }
 
-// Unreachable says that no proxy could be used, and why each of them could not.
+// Unreachable says that no proxy could be used, with the cause for each proxy that was tried.
 type Unreachable struct{ Causes []string }
 
 func (u *Unreachable) Error() string { return strings.Join(u.Causes, "; ") }
 
-// Connect connects to the first proxy that answers. If none does, it returns an *Unreachable. Each proxy has dialMax, and all of them
-// have until the deadline.
+// Connect connects to the first proxy that answers. Each proxy has dialMax, and all together have until the deadline. If no proxy
+// answers, the error is an *Unreachable.
 func (p *Proxies) Connect(deadline time.Time) (*Conn, error) {
 	failed := &Unreachable{}
 	for range p.Addrs {
@@ -134,8 +134,8 @@ type Conn struct {
 	in   *bufio.Reader
 }
 
-// Do sends a command and returns its reply. An error that the proxy answers is a Refusal, and the connection can be used again. After
-// any other error it cannot.
+// Do sends a command and returns its reply. An error reply of the proxy is a Refusal, and the connection can be used again. After any
+// other error the connection must not be used.
 func (c *Conn) Do(deadline time.Time, args ...string) (any, error) {
 	if err := c.raw.SetDeadline(deadline); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (c *Conn) Do(deadline time.Time, args ...string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		push := first[0] == '>' // it is no reply; Peek's bytes do not last
+		push := first[0] == '>' // a push is no reply; Peek's bytes do not last
 		reply, err := readReply(c.in, 0)
 		if err != nil {
 			return nil, err

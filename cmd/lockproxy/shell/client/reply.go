@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Refusal is an error that the proxy answered.
+// A Refusal is an error reply of the proxy.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
