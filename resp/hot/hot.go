@@ -24,12 +24,14 @@ const (
 // A Sketch sums weights by key. The zero Sketch is empty. Methods may be called on any goroutine.
 type Sketch struct {
 	mu     sync.Mutex // guards the following fields
-	keys   map[quorum.Key]*sum
+	sums   []sum
+	at     map[quorum.Key]int // the place of a key's sum
 	halved time.Time
 }
 
 // A sum is the weight of one key since the sketch counts the key.
 type sum struct {
+	key    quorum.Key
 	weight float64
 	error  float64 // the part of weight that may belong to the keys which had the place before
 }
@@ -48,33 +50,34 @@ func (s *Sketch) Add(key quorum.Key, weight float64, now time.Time) {
 	defer s.mu.Unlock()
 	s.age(now)
 	key.Name = key.Name[:min(len(key.Name), nameMax)]
-	at := s.keys[key]
-	if at == nil {
-		if s.keys == nil {
-			s.keys = make(map[quorum.Key]*sum, keysMax)
-		}
-		at = s.place()
+	i, counted := s.at[key]
+	if !counted {
 		key.Name = strings.Clone(key.Name) // the name is a part of the whole command
-		s.keys[key] = at
+		i = s.place(key)
 	}
-	at.weight += weight
+	s.sums[i].weight += weight
 }
 
-// place returns a sum for a further key. If all places are taken, the least sum becomes the further key's error.
-func (s *Sketch) place() *sum {
-	if len(s.keys) < keysMax {
-		return &sum{}
+// place returns the place of a further key. If all places are taken, the key gets the place of the least sum, which becomes the key's error.
+func (s *Sketch) place(key quorum.Key) int {
+	if s.at == nil {
+		s.at = make(map[quorum.Key]int, keysMax)
 	}
-	var coldest quorum.Key
-	var of *sum
-	for key, at := range s.keys {
-		if of == nil || at.weight < of.weight {
-			coldest, of = key, at
+	i := len(s.sums)
+	if i < keysMax {
+		s.sums = append(s.sums, sum{})
+	} else {
+		i = 0
+		for j := range s.sums {
+			if s.sums[j].weight < s.sums[i].weight {
+				i = j
+			}
 		}
+		delete(s.at, s.sums[i].key)
 	}
-	delete(s.keys, coldest)
-	of.error = of.weight
-	return of
+	s.at[key] = i
+	s.sums[i] = sum{key, s.sums[i].weight, s.sums[i].weight}
+	return i
 }
 
 // age halves the sums once for each half-life that is over.
@@ -83,14 +86,17 @@ func (s *Sketch) age(now time.Time) {
 		s.halved = now
 	}
 	for ; now.Sub(s.halved) >= halfLife; s.halved = s.halved.Add(halfLife) {
-		if len(s.keys) == 0 {
+		if len(s.sums) == 0 {
 			s.halved = now
 			return
 		}
-		for key, at := range s.keys {
-			if at.weight, at.error = at.weight/2, at.error/2; at.weight < least {
-				delete(s.keys, key)
-			}
+		for i := range s.sums {
+			s.sums[i].weight, s.sums[i].error = s.sums[i].weight/2, s.sums[i].error/2
+		}
+		s.sums = slices.DeleteFunc(s.sums, func(of sum) bool { return of.weight < least })
+		clear(s.at)
+		for i := range s.sums {
+			s.at[s.sums[i].key] = i
 		}
 	}
 }
@@ -103,9 +109,9 @@ func (s *Sketch) Top(n int, now time.Time) []Key {
 	// A steady weight of 1 a minute sums up to 1 when the sums were just halved, and to 2 before they are halved again.
 	minutes := 1 + now.Sub(s.halved).Minutes()
 	var all []Key
-	for key, at := range s.keys {
-		if rate := (at.weight - at.error) / minutes; rate >= least {
-			all = append(all, Key{key, rate})
+	for i := range s.sums {
+		if rate := (s.sums[i].weight - s.sums[i].error) / minutes; rate >= least {
+			all = append(all, Key{s.sums[i].key, rate})
 		}
 	}
 	slices.SortFunc(all, func(a, b Key) int {

@@ -50,8 +50,8 @@ func TestTheHottestKeysAreFoundAmongMany(t *testing.T) {
 			t.Errorf("%s: %v, and it had %v", k.Name, k.PerMinute, had[k.Name])
 		}
 	}
-	if len(top) != 3 || len(s.keys) > keysMax {
-		t.Errorf("%d are told, %d are counted", len(top), len(s.keys))
+	if len(top) != 3 || len(s.sums) > keysMax || len(s.at) != len(s.sums) {
+		t.Errorf("%d are told, %d are counted", len(top), len(s.sums))
 	}
 }
 
@@ -75,4 +75,16 @@ func TestAnyGoroutineMayAdd(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+func BenchmarkAddOfEverOtherKeys(b *testing.B) {
+	var s Sketch
+	names := make([]string, 10_000)
+	for i := range names {
+		names[i] = fmt.Sprint("job:", i)
+	}
+	b.ReportAllocs()
+	for i := range b.N {
+		s.Add(key(names[i%len(names)]), 1, start)
+	}
 }
