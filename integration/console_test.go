@@ -29,9 +29,14 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	expect(t, c, "+OK\r\n", "SET", "job:7", "worker-12", "NX", "PX", "600000")
 	expect(t, c, "+OK\r\n", "SET", "evil", "<img src=x onerror=document.body.append('pwned')>", "NX", "PX", "600000")
 	page := "http://" + admin + "/"
+	for range 3 {
+		expect(t, c, "$-1\r\n", "SET", "job:7", "worker-13", "NX", "PX", "600000")
+	}
+	expect(t, c, "$-1\r\n", "LOCK", "job:7", "60000", "WAIT", "600")
 
 	shown := browser.show(t, page+"?match=job:*")
-	wantOn(t, shown, `<a href="lock?db=0&amp;name=job%3a7">job:7</a>`, "worker-12", "A quorum votes.")
+	wantOn(t, shown, `<a href="lock?db=0&amp;name=job%3a7">job:7</a>`, "worker-12", "A quorum votes.",
+		`<td data-of="refused most"><a href="lock?db=0&amp;name=job%3a7">job:7</a>`, `<td data-of="waited for longest"><a href="lock?db=0&amp;name=job%3a7">job:7</a>`)
 	if strings.Contains(shown, "evil") {
 		t.Error("the pattern leaves evil in")
 	}
