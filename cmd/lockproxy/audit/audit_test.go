@@ -168,7 +168,7 @@ func TestAFullDiskDropsLinesAndIsToldOnce(t *testing.T) {
 	}
 	eventually(t, "lines are not counted", func() bool { return l.Dropped() == 100 })
 	eventually(t, "the log is not told the cause", func() bool { return log.count("no space left on device") > 0 }) // behind the count
-	if err := os.Remove(path); err != nil { // there is room again
+	if err := os.Remove(path); err != nil {                                                                         // there is room again
 		t.Fatal(err)
 	}
 	l.Told(event("again"))
