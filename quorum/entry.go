@@ -104,6 +104,7 @@ func (en *entry) lost(cause string) {
 
 // giveUp casts a failed vote: the command will not be answered. The round's mu is not held.
 func (en *entry) giveUp(f fate, why failure) {
+	en.oweRelease()
 	//mutant: a release that was lost is not made late
 	en.round.operation.missed(en)
 	en.round.vote(en, en.round.engine.now(), func() { en.fail(f, why) })
@@ -111,7 +112,6 @@ func (en *entry) giveUp(f fate, why failure) {
 
 // fail records a failed vote. The round's mu is held.
 func (en *entry) fail(f fate, why failure) {
-	en.oweRelease()
 	//mutant: who takes a lock away is told before a broken connection's command may run no more
 	if en.fate = f; f == unknown && en.round.blind {
 		return // the command may run until the round ends

@@ -30,7 +30,8 @@ type debt struct {
 	pushed int   // how many requests had been queued in the lane by then
 }
 
-// oweRelease is owe for an entry that may not have reached the master. An entry that is no release has no effect.
+// oweRelease is owe for an entry that may not have reached the master. An entry that is no release has no effect. oweRelease comes
+// before missed: an attempt that is answered in between finds the debt, and an attempt that was answered before is found by missed.
 func (en *entry) oweRelease() {
 	if sig := en.round.releases; sig != nil {
 		en.lane.ledger.owe(*sig, en.round.place.Load())

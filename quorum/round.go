@@ -139,6 +139,8 @@ func beginAll(e *Engine, o operation, db int, names []string, args []any) {
 		}
 		for i := range r.entries {
 			if causes[i] = lanes[i].queue.push(&r.entries[i], waited); !causes[i].none() {
+				//mutant: a release that is turned away is not owed
+				r.entries[i].oweRelease()
 				//mutant: a release that most masters missed is not made late
 				o.missed(&r.entries[i])
 				turnedAway = true

@@ -251,6 +251,11 @@ var mutants = []mutant{
 		test:   "TestAnUndoThatIsRepeated",
 	},
 	{
+		name: "a release that is turned away is not owed", rule: "4 undo",
+		change: skip,
+		test:   "TestAnAttemptThatIsAnsweredWhileItsReleaseIsTurnedAwayIsUndone",
+	},
+	{
 		name: "a release that was not sent is not owed", rule: "4 undo",
 		change: becomes("_ = pushed"),
 		test:   "Release",
