@@ -2,9 +2,11 @@ package quorum
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
 )
 
 // A master's clock is known only through answers that take time. A batch proves two things of the clock (docs/proofs.md, "How
@@ -36,6 +38,7 @@ type reading struct {
 	now        int64         // the latest that the clock may have shown then, ms
 	kept       int64         // the time from which the expiry of relied-on keys counts: now, or later
 	beyond     int64         // by how much kept may be ahead of the clock, besides uncertainty, ms
+	width      int64         // by how much kept may be ahead of the clock, ms
 	unsure     bool          // now is not known well enough to set a key
 	shown      time.Duration // the latest time that the clock showed until the batch had been run
 	highest    time.Duration // how far the clock was ahead of ours at most after the batch
@@ -49,7 +52,8 @@ const narrowings = 3
 func (c *laneClock) meet(k *connection) error {
 	for range 1 + narrowings {
 		doubt, err := c.ask(k.conn)
-		if _, known := c.master.watch.early(0, 0); err != nil || doubt == "" && known {
+		clock := c.master.watch.look()
+		if err != nil || doubt == "" && clock.IsMet() {
 			return err
 		}
 		if doubt != askedAsleep && doubt != "" {
@@ -77,25 +81,39 @@ func (c *laneClock) ask(conn masters.Conn) (doubt string, err error) {
 // gather notes the clock's time as a batch is gathered: the time from which the expiry of keys counts. A relied-on key is kept
 // longer, by the recent lateness of questions, less most of the doubt that the proof of its batch may leave.
 func (c *laneClock) gather() {
-	w, uncertainty := &c.master.watch, c.engine.uncertainty()
-	c.generation = w.restarts.Load() // before our clock is read: see putRight
+	uncertainty := c.engine.uncertainty()
+	c.generation = c.master.watch.restarts.Load() // before our clock is read: see putRight
 	c.gathered = c.engine.catchUp()
-	c.now = w.latest(c.gathered, c.heard, c.heardAt)
-	addition := min(max(w.uneven()-uncertainty*3/4, 0), c.engine.cfg.InstanceTimeout).Milliseconds()
+	clock := c.master.watch.look()
+	c.now = c.heard + (c.gathered - c.heardAt).Milliseconds() + 1
+	if clock.Known() {
+		c.now = latest(&clock, c.gathered)
+	}
+	addition := min(max(clock.Uneven()-uncertainty*3/4, 0), c.engine.cfg.InstanceTimeout).Milliseconds()
 	//mutant: nothing is kept in addition
 	c.kept = c.now + addition
-	c.beyond = addition + w.excess(uncertainty).Milliseconds()
-	c.unsure = !w.sure(c.engine.inexact())
+	c.beyond = addition + max(clock.Width()-uncertainty, 0).Milliseconds()
+	c.width = c.kept - c.earliest(c.gathered)
+	c.unsure = !clock.Known() || clock.Width() > c.engine.inexact()
+}
+
+// latest returns the latest time, in ms, that a clock may show at our moment now.
+func latest(clock *vouch.Clock, now instant) int64 {
+	return int64(math.Ceil(float64(clock.Latest(now)) / float64(time.Millisecond)))
 }
 
 // inexact bounds the error in a master's clock where keys are set by the clock: an answer that takes longer brings no vote.
 func (e *Engine) inexact() time.Duration { return max(e.uncertainty(), e.cfg.InstanceTimeout) }
 
-// earliest returns the time, in ms, that the clock shows at least at our moment at.
-func (c *laneClock) earliest(at instant) int64 { return c.master.watch.earliest(at, c.heard) }
-
-// width is by how much the clock may be behind kept, in ms.
-func (c *laneClock) width() int64 { return c.kept - c.earliest(c.gathered) }
+// earliest returns the time, in ms, that the clock shows at least at our moment at. If nothing is known of the clock, earliest returns
+// the latest TIME.
+func (c *laneClock) earliest(at instant) int64 {
+	clock := c.master.watch.look()
+	if !clock.Known() {
+		return c.heard
+	}
+	return int64(math.Floor(float64(clock.Earliest(at)) / float64(time.Millisecond)))
+}
 
 // observe compares the clock with ours, by the proof of a batch, and returns why the clock is not to be trusted, if so. keeps is
 // for how long the longest key lives that the batch may have set.
@@ -138,9 +156,8 @@ func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failur
 // narrows returns how often TIME is to be sent again: where the answer would tell whose clock jumped; or once, where the question was
 // late that tells when the batch's keys expire.
 func (c *laneClock) narrows(doubt string, keeps time.Duration) int {
-	_, known := c.master.watch.early(0, 0)
-	switch {
-	case !known, doubt != "" && c.master.watch.isVague(c.engine.uncertainty()):
+	switch clock := c.master.watch.look(); {
+	case !clock.IsMet(), doubt != "" && clock.IsVague(c.engine.uncertainty()):
 		return narrowings
 	case doubt == "" && keeps > 0 && c.misjudged():
 		return 1
@@ -162,10 +179,12 @@ func (c *laneClock) settle(doubt string) failure {
 	if doubt != "" {
 		return failure{FailedClock, doubt}
 	}
-	early, known := c.master.watch.early(c.shown, c.engine.catchUp())
+	now := c.engine.catchUp()
+	clock := c.master.watch.look()
+	early := clock.Ahead(c.shown, now)
 	excess := early - c.engine.uncertainty()
 	switch {
-	case !known:
+	case !clock.IsMet():
 		return failure{FailedClock, "answers too slowly to tell its clock" + c.engine.raiseTimeout(time.Duration(c.master.roundTrip.Load()))}
 	//mutant: what cannot be told of a clock is ignored
 	case excess <= 0:
@@ -183,7 +202,7 @@ func (c *laneClock) expiry(hash uint64, at int64) int64 {
 	if !c.tellsExpiry {
 		gap = 2*expirySlack + 1
 	}
-	c.expiries.unsure[place(hash)] = c.width()
+	c.expiries.unsure[place(hash)] = c.width
 	return c.expiries.choose(hash, at, gap)
 }
 
@@ -197,7 +216,7 @@ func (c *laneClock) expiryAnew(hash uint64, at int64) int64 {
 
 // surplus returns by how much longer than asked a key is kept that ends within slack of an instant: at least, and at most.
 func (c *laneClock) surplus(sig signature, ends, slack int64) (least, most int64) {
-	return c.expiries.surplus(sig.hash(), ends, slack, c.width())
+	return c.expiries.surplus(sig.hash(), ends, slack, c.width)
 }
 
 // raiseTimeout returns the instance_timeout that a round trip calls for, if the round trip takes more than half of the configured

@@ -80,8 +80,9 @@ func (l *ledger) releaseLate(sig signature, round int64) {
 	if g.round.Load() > round || g.undone.Swap(of) == of || g.undos.Add(1) > lateMax { // one undo for a signature is enough
 		return
 	}
-	left := time.Duration(expires-l.lane.master.watch.latest(now, expires, now)) * time.Millisecond
-	if left > 0 {
+	clock := l.lane.master.watch.look()
+	left := time.Duration(expires-latest(&clock, now)) * time.Millisecond
+	if clock.Known() && left > 0 {
 		//mutant: a late release goes by the token
 		u := newUndo(l.lane, sig, expires, left)
 		u.once = true

@@ -68,7 +68,10 @@ func (m *master) status() MasterStatus {
 func (l *lane) status() MasterStatus {
 	e := l.engine
 	s := l.master.status()
-	s.ClockOffset, s.Dropped = l.master.watch.clockOffset(e.wall()), l.master.dropped.Load()
+	s.Dropped = l.master.dropped.Load()
+	if clock := l.master.watch.look(); clock.Known() {
+		s.ClockOffset = clock.Offset() - e.wall()
+	}
 	if cause := l.queue.unreachable(e.waited()); cause != "" { // the cause is to be mended first
 		s.State, s.Cause = Disconnected, cause
 	} else {

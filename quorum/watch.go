@@ -54,70 +54,18 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) strin
 	return ""
 }
 
-// early returns by how much too early, at most, a key can have been dropped that was gone when the clock showed shown; false if
-// nothing is known yet.
-func (w *watch) early(shown time.Duration, now instant) (time.Duration, bool) {
+// look returns the clock as known now: a copy, which only tells. The copy goes by our clock as it was when look was called, so a moment of
+// our clock is read first.
+func (w *watch) look() vouch.Clock {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.clock.Ahead(shown, now)
-}
-
-// uneven returns by how much longer the latest questions were on their way than the fastest.
-func (w *watch) uneven() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.clock.Uneven()
-}
-
-// isVague says that the clock is known less exactly than as a rule, by more than d.
-func (w *watch) isVague(d time.Duration) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.clock.IsVague(d)
-}
-
-// sure says that the clock is known to within d.
-func (w *watch) sure(d time.Duration) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.clock.Known() && w.clock.Width() <= d
-}
-
-// excess returns by how much less exactly than to within d the clock is known.
-func (w *watch) excess(d time.Duration) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return max(w.clock.Width()-d, 0)
-}
-
-// latest returns the latest time, in ms, that the master's clock may show. If nothing is known of the clock, latest goes by heard:
-// the clock's time when the clock was last heard, at our moment at.
-func (w *watch) latest(now instant, heard int64, at instant) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.clock.Known() {
-		return heard + (now - at).Milliseconds() + 1
-	}
-	return int64(math.Ceil(float64(w.clock.Latest(now)) / float64(time.Millisecond)))
-}
-
-// earliest returns the earliest time, in ms, that the master's clock may show at our moment at. If nothing is known of the clock,
-// earliest returns heard: the clock's time when the clock was last heard.
-func (w *watch) earliest(at instant, heard int64) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.clock.Known() {
-		return heard
-	}
-	return int64(math.Floor(float64(w.clock.Earliest(at)) / float64(time.Millisecond)))
+	return w.clock
 }
 
 // when returns the moment of ours at which the master's clock shows at, in ms, as far as the clock is known now.
 func (w *watch) when(now instant, at int64) vouch.Span {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	then := now + time.Duration(at)*time.Millisecond
-	return vouch.Span{Lo: then - w.clock.Latest(now), Hi: then - w.clock.Earliest(now)}
+	clock, then := w.look(), now+time.Duration(at)*time.Millisecond
+	return vouch.Span{Lo: then - clock.Latest(now), Hi: then - clock.Earliest(now)}
 }
 
 // restrict lets the clock be followed more strictly, as vouch.Clock has it.
@@ -200,14 +148,4 @@ func (w *watch) confirm() (by, ahead time.Duration) {
 	//mutant: a jump is forgotten before it is confirmed
 	w.endSuspicion(ahead)
 	return by, ahead
-}
-
-// clockOffset returns, for people to read, how far the master's clock is ahead of a wall clock that is wall ahead of ours.
-func (w *watch) clockOffset(wall time.Duration) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.clock.Known() {
-		return 0
-	}
-	return w.clock.Offset() - wall
 }

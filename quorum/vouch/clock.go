@@ -172,11 +172,14 @@ func (c *Clock) apart(d time.Duration) time.Duration { return time.Duration(c.Ra
 func (c *Clock) Reach() time.Duration { return c.reach }
 
 // Ahead returns by how much too early, at most, a key may have been dropped that was gone when the clock showed shown, or at the look
-// before. Ahead compares with the floor: the least by which the clock was ahead of ours while a lock may live. It returns false if
-// nothing is known yet.
-func (c *Clock) Ahead(shown, now time.Duration) (time.Duration, bool) {
-	return max(shown-c.floor.low, c.floor.due) - now, c.floor.known
+// before. Ahead compares with the floor: the least by which the clock was ahead of ours while a lock may live. Ahead says nothing of a
+// clock that is not met.
+func (c *Clock) Ahead(shown, now time.Duration) time.Duration {
+	return max(shown-c.floor.low, c.floor.due) - now
 }
+
+// IsMet says that the floor is known: an answer was quick enough to tell.
+func (c *Clock) IsMet() bool { return c.floor.known }
 
 // Uneven returns by how much longer the latest questions were on their way than the fastest. As far as anybody can
 // tell, the clock may have stepped forwards by so much.

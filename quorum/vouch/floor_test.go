@@ -54,7 +54,7 @@ func (c *farClock) look(late, step time.Duration) (shown time.Duration) {
 // early returns by how much too early the last of the keys was dropped that the clock had dropped when it showed shown, if the votes
 // of that look are handed out as Ahead says.
 func (c *farClock) early(shown time.Duration) (most time.Duration) {
-	ahead, _ := c.Ahead(shown, c.at)
+	ahead := c.Ahead(shown, c.at)
 	handed := c.at + max(ahead, 0)
 	for _, l := range c.locks {
 		bears := time.Duration(2 * modelRate * float64(c.at-l.at))
@@ -86,7 +86,7 @@ func TestNoKeyIsMissedTooEarly(t *testing.T) {
 			if early := c.early(shown); early > time.Millisecond {
 				t.Fatalf("seed %d: a key is missed %v too early", seed, early)
 			}
-			if ahead, known := c.Ahead(shown, c.at); known && ahead > 2*modelTolerance {
+			if ahead := c.Ahead(shown, c.at); c.IsMet() && ahead > 2*modelTolerance {
 				waited++
 			}
 		}
@@ -107,7 +107,7 @@ func TestEvenAnswersAreNotWaitedFor(t *testing.T) {
 			c.offset += time.Duration(modelRate / 2 * float64(passed) * float64(c.rng.IntN(3)-1))
 			late := time.Duration(c.rng.Int64N(int64(modelTolerance)))
 			shown := c.look(late, 0)
-			if ahead, known := c.Ahead(shown, c.at); !known || ahead > 2*modelTolerance+time.Duration(modelRate*float64(10*time.Second)) {
+			if ahead := c.Ahead(shown, c.at); !c.IsMet() || ahead > 2*modelTolerance+time.Duration(modelRate*float64(10*time.Second)) {
 				t.Fatalf("seed %d: waited for %v", seed, ahead)
 			}
 		}
@@ -119,7 +119,7 @@ func TestSlowLooksCountWhenTheyAreUsual(t *testing.T) {
 	const ms = time.Millisecond
 	look := func(c *Clock, at, back time.Duration) time.Duration {
 		c.Observe(at, at+back, at, at)
-		ahead, _ := c.Ahead(at+back, at+back) // of a later answer that comes back at once
+		ahead := c.Ahead(at+back, at+back) // of a later answer that comes back at once
 		return ahead
 	}
 	near := Clock{Rate: 0.01, Tolerance: 10 * ms, Patience: time.Second}
