@@ -19,7 +19,6 @@ const (
 // largeTypes may be larger, for the reason that is given.
 var largeTypes = map[string]string{
 	"quorum.round": "what a round does is told beside what it is about: its release made late, its undo, its epochs, its notices",
-	"quorum.entry": "as of quorum.round, of which an entry is one master's part",
 }
 
 // A typeSize is how many methods a type has, and in which files these are.

@@ -19,13 +19,13 @@
 //	engine.go
 //	package rules                    the rules, pure
 //	round.go, entry.go, failure.go   how a command travels to N masters, and its answers come back as votes
-//	lane.go, batch.go, linger.go,    a lane: its loop, and its batches; its queue; its connections
-//	flight.go, queue.go,
-//	connection.go, master.go,
-//	databases.go, sweeper.go
+//	lane.go, batch.go, flight.go,    a lane: its loop, and its batches; its queue; its connections
+//	queue.go, connection.go,
+//	master.go, databases.go,
+//	sweeper.go
 //	clock.go, suspend_*.go           the engine's time, and how long masters have had to answer
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
-//	ledger.go, release_late.go
+//	ledger.go
 //	release.go, extend.go, fill.go   giving a lock back, or taking it away; extending it; giving it to masters without it
 //	ask.go, read.go, views.go,       the agreed view of a quorum; of many keys, or long values, piece by piece
 //	pieces.go, get_all.go, locks.go

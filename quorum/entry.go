@@ -22,7 +22,7 @@ type entry struct {
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of the command exists; undo.go
 	undos   []*undo
-	missed  bool  // the command is a release, and the master did not run the release in time; see release_late.go
+	missed  bool  // the command is a release, and the master did not run the release in time; see ledger.go
 	epoch   int64 // of the master, when it answered
 	clean   bool  // the master was in no quarantine when the master answered
 }

@@ -68,7 +68,7 @@ type operation interface {
 	// without mu, and never for an operation that reads. Default: yes.
 	mayHaveChanged(d rules.Decision, name string) bool
 	// missed is told, perhaps twice, that a master has not run the command in time, or may not have. missed is called without mu, and
-	// before any later request in the lane is answered. Default: the round's release is made late; release_late.go.
+	// before any later request in the lane is answered. Default: the round's release is made late; ledger.go.
 	missed(en *entry)
 	// settled is called without mu for each command that was sent, if the command's fate becomes known after the end of the round: the
 	// answer is late, or the connection broke. Default: nothing is to be done.

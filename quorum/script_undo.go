@@ -183,7 +183,7 @@ func (r *scriptRound) settled(en *entry) {
 	pushUndos(r.engine, late, func() {})
 }
 
-// A script that gives a lock back may miss a master, too; see release_late.go. The script is not run late, because nobody
+// A script that gives a lock back may miss a master, too; see ledger.go. The script is not run late, because nobody
 // knows its other effects there. But a key that the script has deleted on other masters is deleted late on the missed master,
 // on two conditions: the content by DUMP is the same, and the key expires in the very millisecond that a script through this
 // engine is known to have set. The content names the holder, and the number of holds. So the lock stays if the same client
