@@ -38,17 +38,21 @@ func (e *Engine) Release(key Key, token string, done func(Released)) {
 // Ask sends a reading command to every master, and returns the answer of a quorum. So a question about a part of a key, such as a
 // field of a hash, has an answer even where the masters differ in the rest.
 func (e *Engine) Ask(req AskRequest, done func(Asked)) {
-	(&askRound{unordered: req.Unordered, part: req.Part, done: done}).ask(e, req.Key, anys(req.Command))
+	words := make([]any, len(req.Command))
+	for i, word := range req.Command {
+		words[i] = word
+	}
+	begin(e, &askRound{unordered: req.Unordered, part: req.Part, done: done}, req.Key, words)
 }
 
 // Get reads a string: the value that a quorum agrees on.
 func (e *Engine) Get(key Key, done func(View)) {
-	(&askRound{done: func(a Asked) { done(a.view()) }}).ask(e, key, []any{"GET", key.Name})
+	begin(e, &askRound{done: func(a Asked) { done(a.view()) }}, key, []any{"GET", key.Name})
 }
 
 // Fence returns the newest fence of a resource, as known to a quorum.
 func (e *Engine) Fence(key Key, done func(FenceView)) {
-	(&askRound{done: func(a Asked) { done(a.fence()) }}).ask(e, key, luaNewestFence.whole([]string{recordPrefix + key.Name}))
+	begin(e, &askRound{done: func(a Asked) { done(a.fence()) }}, key, luaNewestFence.whole([]string{recordPrefix + key.Name}))
 }
 
 // GetAll is Get for several keys: the agreed values of a quorum. A key that is no string is told as absent.
@@ -183,13 +187,14 @@ func (e *Engine) KillScripts(done func(error)) {
 
 // Poll asks every master the same question about itself, and waits for the answers of a quorum at least.
 func (e *Engine) Poll(question []any, done func(Polled)) {
-	(&pollRound{done: done}).ask(e, Key{}, question)
+	begin(e, &pollRound{done: done}, Key{}, question)
 }
 
 // Publish sends a message to the channel on every master. The message is published when a quorum has the message. Messages on a channel
 // reach each master in the order of the calls.
 func (e *Engine) Publish(channel, message string, done func(Published)) {
-	(&pollRound{done: func(p Polled) { done(p.published()) }}).ask(e, Key{Name: channel}, []any{"PUBLISH", channel, seal(e.labels.next(), 0, message)})
+	command := []any{"PUBLISH", channel, seal(e.labels.next(), 0, message)}
+	begin(e, &pollRound{done: func(p Polled) { done(p.published()) }}, Key{Name: channel}, command)
 }
 
 // Admission holds clients back whose requests cannot be answered in time. A caller with many calls asks Admission before each call of

@@ -153,18 +153,6 @@ type askRound struct {
 	done      func(Asked)
 }
 
-// ask makes the round of a command as it is sent.
-func (a *askRound) ask(e *Engine, key Key, args []any) { begin(e, a, key, args) }
-
-// anys returns the words of a command as arguments.
-func anys(words []string) []any {
-	args := make([]any, len(words))
-	for i, word := range words {
-		args[i] = word
-	}
-	return args
-}
-
 // view is the answer to GET.
 func (a Asked) view() View {
 	text, ok := a.Reply.(string)
@@ -254,16 +242,13 @@ type Polled struct {
 	Replies []any // by master; nil where there was none in time
 }
 
-// A pollRound asks every master the same question.
+// A pollRound asks every master the same question. The question keeps its order among the commands on the round's key.
 type pollRound struct {
 	round
 	all     bool // it waits for every master
 	changes bool // it may change a key
 	done    func(Polled)
 }
-
-// ask makes the round of a command that keeps its order among the commands on key.
-func (p *pollRound) ask(e *Engine, key Key, command []any) { begin(e, p, key, command) }
 
 func (p *pollRound) read(en *entry) ballot {
 	if en.Err != nil {

@@ -70,8 +70,12 @@ const markTries = 5
 // k is new; else nil.
 func (a *assessor) assess(k, last *connection) error {
 	jumps, forgot := a.master.watch.confirmed()
-	if jumps == a.marked {
-		forgot = suspicion(k, last)
+	switch {
+	case jumps != a.marked:
+	case k.info.RunID == "" && last != nil: // the canary may be in place all the same
+		forgot = "its connection broke, and it may have restarted: it does not let us ask (INFO)"
+	default:
+		forgot = ""
 	}
 	for range markTries {
 		found, look, err := k.readMarks()
@@ -120,7 +124,7 @@ func (a *assessor) compare(k, last *connection, found marks, look *endLook, forg
 	known := a.epochs.latest().Load()
 	now := a.canaryNow(k, max(known, is.Epoch), is.Bounds)
 	now.Early = early
-	if ok && is.Members == a.engine.members && isDoubted(k, &is) {
+	if ok && is.Members == a.engine.members && is.Durable && is.Process != k.info.RunID { // a restarted master needs a witness
 		witnessed, err := isWitnessed(k.conn)
 		if err != nil {
 			return j, "", err
@@ -156,7 +160,7 @@ func (a *assessor) isMisplaced(k *connection, is *vouch.Canary) bool {
 }
 
 func isMarkedElsewhere(is *vouch.Canary, slot int, info *masters.Info) bool {
-	return is.Slot != slot && is.Process == orDash(info.RunID)
+	return is.Slot != slot && is.Process == cmp.Or(info.RunID, "-")
 }
 
 // readMarks reads the marks on the master's data, the end of its horizon first.
@@ -178,14 +182,6 @@ func (a *assessor) hindsight(found marks, epoch int64, look *endLook) string {
 		a.horizon.ends = ends{} // the master is known to have forgotten
 	}
 	return a.horizon.ends.evidence(look, epoch)
-}
-
-// suspicion returns why a master may have forgotten locks though its canary is in place.
-func suspicion(k, last *connection) string {
-	if k.info.RunID == "" && last != nil {
-		return "its connection broke, and it may have restarted: it does not let us ask (INFO)"
-	}
-	return ""
 }
 
 // wentBack says that the data of this server is of an earlier time than before, as after a second SWAPDB: the epoch is lower than

@@ -120,18 +120,14 @@ func (d *dialer) handshake(k *connection) error {
 		return err
 	}
 	k.clientID, _ = id.Reply.(int64)
-	steps := []func(*connection) error{d.assessor.inquire, (*connection).loadScripts, d.killLast, d.meetClock, d.assess}
-	for _, step := range steps {
+	assess := func(k *connection) error { return d.assessor.assess(k, d.last) }
+	for _, step := range []func(*connection) error{d.assessor.inquire, (*connection).loadScripts, d.killLast, d.clock.meet, assess} {
 		if err := step(k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-func (d *dialer) meetClock(k *connection) error { return d.clock.meet(k) }
-
-func (d *dialer) assess(k *connection) error { return d.assessor.assess(k, d.last) }
 
 func (k *connection) loadScripts() error {
 	calls := make([]*masters.Call, len(loadedScripts))

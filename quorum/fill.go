@@ -215,13 +215,11 @@ func (f *fill) undo() *undo {
 	return u
 }
 
-// signature is the lock's signature, as releases know it.
-func (g *gap) signature() signature { return signature{g.key.Name, g.value, digestOfDump(g.dump)} }
-
-// digestOfDump returns a DUMP as effect.Digest has it.
-func digestOfDump(dump string) string {
-	if len(dump) > 64 {
-		return shaOf(dump)
+// signature is the lock's signature, as releases know the lock: with the DUMP as Effect.Digest has it.
+func (g *gap) signature() signature {
+	sig := signature{g.key.Name, g.value, g.dump}
+	if len(sig.dump) > 64 {
+		sig.dump = shaOf(sig.dump)
 	}
-	return dump
+	return sig
 }

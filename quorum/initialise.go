@@ -32,7 +32,9 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 // while the database has these two.
 func markClean(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected, only func(marks) []any) error {
 	least := time.Now().Add(time.Minute).UnixMicro() // later than any mark that a running proxy may write meanwhile
-	ctx, cancel := unhurried(ctx, cfg)
+	// However long ctx has patience: once some masters are marked, the others should be. AutoInitialise would not begin again, because not
+	// all are fresh any more, and after a change of the list perhaps no proxy has a quorum; see Initialise.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(cfg.Databases)*cfg.MasterDeadAfter)
 	defer cancel()
 	again := make([]masters.Master, len(ms))
 	for i, m := range ms {
@@ -156,14 +158,13 @@ func nextEpochs(found []Inspected, db int, least int64) []int64 {
 
 // nextCanary is the mark of a database in the epoch of its master. The mark has no bounds yet.
 func (in *Inspected) nextCanary(db int, epochs []int64, members string) vouch.Canary {
-	past := pastOf(&in.Info)
+	c := accountOf(&in.Info, in.Bounds.Patience)
 	if was, ok := vouch.ParseCanary(in.marksIn(db).canary); ok && was.Process == in.Info.RunID {
-		past.Moved = was.Moved || was.Place != past.Place
+		c.Moved = was.Moved || was.Place != c.Place
 	}
-	return vouch.Canary{
-		DB: db, Slot: in.slot, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
-		Durable: in.Info.Durable(in.Bounds.Patience) && !in.Info.Files.Rewriting() && !past.Moved, Past: past,
-	}
+	c.DB, c.Slot, c.Epoch, c.Members = db, in.slot, epochs[in.slot], members
+	c.Durable = c.Durable && !c.Rewriting && !c.Moved
+	return c
 }
 
 func execute(c masters.Conn, args []any) (reply any, err error) {
@@ -172,13 +173,6 @@ func execute(c masters.Conn, args []any) (reply any, err error) {
 		return nil, err
 	}
 	return call.Reply, call.Err
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // looksMax bounds how often masters are looked at until two looks find the same.
@@ -227,13 +221,6 @@ func isMarkedAlike(a, b Inspected) bool {
 	})
 }
 
-// unhurried returns a context that ends when no master can be expected to mark any more of its databases, however long ctx
-// has patience. Once some masters are marked, the others should be: AutoInitialise would not begin again, because not all are fresh
-// any more, and after a change of the list perhaps no proxy has a quorum; see Initialise.
-func unhurried(ctx context.Context, cfg Config) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), time.Duration(cfg.Databases)*cfg.MasterDeadAfter)
-}
-
 // eachDatabase calls f with a connection to each database of the master: always the same connection, because on a busy machine a new
 // connection for each database takes long.
 func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int, masters.Conn) error) error {
@@ -248,7 +235,7 @@ func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int,
 		if db > 0 {
 			_, err = execute(c, []any{"SELECT", int64(db)})
 		}
-		if isMissing(db, err) {
+		if err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR") { // the master has fewer databases
 			return nil
 		}
 		if err == nil {
@@ -259,9 +246,4 @@ func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int,
 		}
 	}
 	return nil
-}
-
-// isMissing says that a database cannot be selected because the master has fewer databases.
-func isMissing(db int, err error) bool {
-	return err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR")
 }

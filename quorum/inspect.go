@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -134,7 +135,7 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	d := inspectedDatabase{
 		marks: found,
 		epoch: canary.Epoch, roster: parseRoster(found.roster), horizon: -1,
-		stands: known && found.quarantine == "" && canary.Process == orDash(in.Info.RunID),
+		stands: known && found.quarantine == "" && canary.Process == cmp.Or(in.Info.RunID, "-"),
 	}
 	if left, ok := horizon.Reply.(int64); ok {
 		d.horizon = time.Duration(max(left, 0)) * time.Millisecond // -2 is an absent horizon
@@ -146,10 +147,8 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 
 // compare assesses the mark as a proxy will, given the server's present account of itself.
 func (in *Inspected) compare(is *vouch.Canary) {
-	now := *is
-	now.Process, now.Lineage, now.Past = orDash(in.Info.RunID), orDash(in.Info.Lineage), pastOf(&in.Info)
-	now.Durable, now.MayBeDurable, now.Incomplete = in.Info.Durable(in.Bounds.Patience), in.Info.MayBeDurable(), in.Info.LoadErrors > 0
-	now.FirstFile, now.Rewriting = in.Info.Files.IsFirst(), in.Info.Files.Rewriting()
+	now := accountOf(&in.Info, in.Bounds.Patience)
+	now.DB, now.Slot, now.Epoch, now.Members, now.Bounds = is.DB, is.Slot, is.Epoch, is.Members, is.Bounds
 	j := vouch.Assess(is.String(), now, is.Epoch)
 	if j.Finding == vouch.Forgot {
 		in.Forgets = j.Reason

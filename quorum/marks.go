@@ -96,14 +96,11 @@ func quarantinedAt(text string) time.Time {
 
 // canaryNow is the mark that a master would get now, in an epoch later than known. b are the bounds in the master's present mark.
 func (a *assessor) canaryNow(k *connection, known int64, b vouch.Bounds) vouch.Canary {
-	own, info := *a.engine.bounds.Load(), &k.info
-	return vouch.Canary{
-		DB: a.db, Slot: a.master.slot, Process: orDash(info.RunID), Lineage: orDash(info.Lineage),
-		Members: a.engine.members, Bounds: own,
-		Durable: info.Durable(max(own.Patience, b.Patience)), MayBeDurable: info.MayBeDurable(), Incomplete: info.LoadErrors > 0,
-		Past: pastOf(info), FirstFile: info.Files.IsFirst(), Rewriting: info.Files.Rewriting(), Watched: k.durable,
-		Epoch: a.nextEpoch(known, info.RunID),
-	}
+	own := *a.engine.bounds.Load()
+	now := accountOf(&k.info, max(own.Patience, b.Patience))
+	now.DB, now.Slot, now.Members, now.Bounds = a.db, a.master.slot, a.engine.members, own
+	now.Watched, now.Epoch = k.durable, a.nextEpoch(known, k.info.RunID)
+	return now
 }
 
 // isDurable says that a master may be marked as durable, by its statements about itself.
@@ -111,10 +108,12 @@ func (a *assessor) isDurable(info *masters.Info) bool {
 	return info.Durable(a.engine.bounds.Load().Patience)
 }
 
-// pastOf returns a server's statements about its life so far.
-func pastOf(info *masters.Info) vouch.Past {
-	return vouch.Past{
-		Evicted: info.Evicted, Copies: info.Files.Copies(), Databases: info.Files.Databases, Place: info.Files.Place(),
+// accountOf returns a server's account of itself, as the fields of a canary have it. patience is as in masters.Info.Durable.
+func accountOf(info *masters.Info, patience time.Duration) vouch.Canary {
+	return vouch.Canary{
+		Process: cmp.Or(info.RunID, "-"), Lineage: cmp.Or(info.Lineage, "-"), Durable: info.Durable(patience), MayBeDurable: info.MayBeDurable(),
+		Incomplete: info.LoadErrors > 0, FirstFile: info.Files.IsFirst(), Rewriting: info.Files.Rewriting(),
+		Past: vouch.Past{Evicted: info.Evicted, Copies: info.Files.Copies(), Databases: info.Files.Databases, Place: info.Files.Place()},
 	}
 }
 

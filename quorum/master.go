@@ -57,18 +57,11 @@ func (m *master) describe(info *masters.Info) {
 	m.info = *info
 }
 
-// tellsAppend says that the master has said when it writes its append-only file.
-func (m *master) tellsAppend() bool {
+// told returns the master's latest account of itself.
+func (m *master) told() masters.Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.info.TellsAppend()
-}
-
-// answersFirst says that the master has a setting which lets it answer before it writes to disk.
-func (m *master) answersFirst() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.info.IsBefore7()
+	return m.info
 }
 
 func (m *master) disconnected() {

@@ -74,7 +74,7 @@ func (a *assessor) vouch(p *proof, keeps time.Duration) failure {
 	case marks.quarantine != "" && marks.quarantine != k.marks.quarantine:
 		return failure{FailedForgot, "is not known to remember its locks: it was quarantined"} // and is suspect
 	//mutant: the setting that forbids evictions is not in the proof
-	case mayEvict(k, p):
+	case k.restraintArgs != nil && !k.info.IsRestrained(p.restraint.Reply): // changed, or not told any more
 		a.suspect()
 		return failure{FailedForgot, "may have forgotten locks: its maxmemory or maxmemory-policy was changed"}
 	//mutant: a server that was replaced votes while it is connected
@@ -89,11 +89,6 @@ func (a *assessor) vouch(p *proof, keeps time.Duration) failure {
 		return failure{FailedForgot, "may have forgotten locks: " + jump}
 	}
 	return failure{}
-}
-
-// mayEvict says that the setting that keeps the master from evicting has changed, or is not told any more.
-func mayEvict(k *connection, p *proof) bool {
-	return k.restraintArgs != nil && !k.info.IsRestrained(p.restraint.Reply)
 }
 
 // hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to the new bounds.
@@ -150,12 +145,12 @@ func (a *assessor) patrol() {
 	a.ask([]any{"INFO"}, a.compareInfo)
 	//mutant: one database's lane knows what is kept on disk
 	//mutant: fsync always is not noticed
-	if a.master.tellsAppend() {
+	if told := a.master.told(); told.TellsAppend() {
 		a.ask([]any{"CONFIG", "GET", masters.AppendSettings}, a.compareFiles)
 		a.ask([]any{"CONFIG", "GET", masters.PlaceSettings}, a.compareFiles)
 		//mutant: who grants nothing knows of no horizon
 		a.ask([]any{"GET", endKey}, func(reply any) { a.horizon.ends.hear(reply, a.connection.epoch) })
-		if a.master.answersFirst() {
+		if told.IsBefore7() { // and so may answer before it writes to disk
 			a.ask([]any{"CONFIG", "GET", masters.ScriptLimit}, a.compareFiles)
 		}
 		a.witness.write(a)

@@ -88,9 +88,6 @@ func (w *witness) write(l examiner) {
 	l.ask(calls[1].Args, func(any) { w.stands = w.due })
 }
 
-// isDoubted says that a durable master has restarted since it was marked, so that a witness is needed.
-func isDoubted(k *connection, is *vouch.Canary) bool { return is.Durable && is.Process != k.info.RunID }
-
 // isWitnessed says that the witness is there.
 func isWitnessed(c masters.Conn) (bool, error) {
 	asked := &masters.Call{Args: luaWitnessed.whole(witnessKeys)}

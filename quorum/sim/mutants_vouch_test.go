@@ -122,7 +122,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "one database's lane knows what is kept on disk", rule: "6 quarantine",
-		change: becomes("a.db == 0 && a.master.tellsAppend()"),
+		change: becomes("a.db == 0 && told.TellsAppend()"),
 		test:   "TestAMasterIsNotTakenForDurable", in: ".",
 	},
 	{
