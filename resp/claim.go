@@ -53,7 +53,7 @@ type claim struct {
 	keys     int // how many keys masters are asked about at once, as package admission counts
 	outcomes int
 	engaged  int  // how many operations of the engine the memory budget counts
-	leads    bool // the reply confirms or takes back a subscription: messages go behind it, and CLIENT REPLY does not mute it
+	leads    bool // the reply confirms or takes back a subscription: messages go behind the reply
 	answer   func(*outcome) Reply
 }
 
@@ -68,9 +68,7 @@ func (c *call) claimSlot(cl claim) *slot {
 		sl.memory += s.transaction.retained
 	}
 	sl.reads = c.cmd != nil && c.cmd.flags&readOnly != 0
-	if sl.leads = cl.leads; sl.leads {
-		sl.mute = false
-	}
+	sl.leads = cl.leads
 	sl.reserve = s.reserve  // before the writer may see the slot
 	begins := func() bool { // a request without keys is rare, or for the upstream
 		return (cl.keys == 0 || s.reader.mayBegin(cl.keys)) && s.replies.enter(sl)

@@ -1,10 +1,13 @@
 package resp
 
 import (
+	"errors"
 	"strings"
 
 	"lockproxy/resp/wire"
 )
+
+var errReplyOff = errors.New("ERR lockproxy answers every command: CLIENT REPLY OFF and SKIP are refused, and the connection ends")
 
 func runClientID(c *call) Reply { return Int(c.session.id) }
 
@@ -45,36 +48,17 @@ func runOnOff(c *call) Reply {
 	return okReply
 }
 
-// muting is the effect of CLIENT REPLY.
-type muting struct {
-	off     bool
-	skip    int  // commands still without a reply, with the current command
-	current bool // the command being run gets none
-}
-
-// advance is called between commands.
-func (m *muting) advance() {
-	if m.skip > 0 {
-		m.skip--
-	}
-	m.current = m.off || m.skip > 0
-}
-
+// runClientReply refuses to leave commands without a reply, and ends the connection: a client that does not expect the error would take
+// each later reply for the reply to another command.
 func runClientReply(c *call) Reply {
-	m := &c.session.mute
 	switch wire.Lower(c.args[2]) {
 	case "on":
-		*m = muting{}
-	case "off":
-		*m = muting{off: true, current: true}
-	case "skip":
-		if !m.off {
-			*m = muting{skip: 2, current: true}
-		}
-	default:
-		return errSyntax
+		return okReply
+	case "off", "skip":
+		c.session.refuse(errReplyOff)
+		return nil
 	}
-	return okReply
+	return errSyntax
 }
 
 func runClientList(c *call) Reply {

@@ -80,8 +80,7 @@
 //	uplink.go, upstream_link.go,    over the session's own link, which follows the client to another database
 //	upstream_relay.go,
 //	upstream_select.go
-//	upstream_transaction.go,        MULTI with an upstream, the proxy's own requests, and the upstream's part in a drain
-//	upstream_ask.go,
+//	upstream_transaction.go,        MULTI with an upstream, and the upstream's part in a drain
 //	upstream_drain.go
 //
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A handler parses

@@ -1,10 +1,5 @@
 package resp
 
-import (
-	"slices"
-	"strings"
-)
-
 // flags are a command's properties, in the order and by the names of COMMAND, which has no names for the last four.
 type flags uint32
 
@@ -41,37 +36,4 @@ func (f flags) names() Set {
 		}
 	}
 	return names
-}
-
-// moreCategories are ACL categories, beside those implied by flags and group, of commands and their subcommands.
-var moreCategories = map[string][]string{
-	"command": {"connection"}, "readonly": {"connection"}, "readwrite": {"connection"}, "wait": {"connection"},
-	"info": {"dangerous"}, "lastsave": {"admin", "dangerous"}, "role": {"admin", "dangerous"},
-}
-
-// categories are the command's ACL categories.
-func (cmd *command) categories() Set {
-	container, _, _ := strings.Cut(cmd.full, "|")
-	more := moreCategories[container]
-	set := Set{}
-	add := func(name string, yes bool) {
-		if yes || slices.Contains(more, name) {
-			set = append(set, Status("@"+name))
-		}
-	}
-	f, contains := cmd.flags, len(cmd.subs) > 0
-	add("keyspace", cmd.group == "generic" && !cmd.keys.none())
-	add("read", f&readOnly != 0 && cmd.group != "scripting")
-	add("write", f&write != 0)
-	add("string", cmd.group == "string")
-	add("pubsub", f&pubSub != 0)
-	add("hash", cmd.group == "hash")
-	add("admin", f&admin != 0)
-	add("fast", f&fast != 0)
-	add("slow", f&fast == 0)
-	add("dangerous", f&admin != 0)
-	add("connection", cmd.group == "connection" && !contains)
-	add("transaction", cmd.group == "transactions")
-	add("scripting", cmd.group == "scripting" && !contains)
-	return set
 }

@@ -32,8 +32,7 @@ type session struct {
 
 	// Only the reader's goroutine uses these.
 	call        call
-	reserve     int // bytes of the memory budget reserved for this command, until the slot takes the bytes over
-	mute        muting
+	reserve     int  // bytes of the memory budget reserved for this command, until the slot takes the bytes over
 	caching     bool // the client is going to cache the next reply; see CLIENT CACHING
 	transaction transaction
 
@@ -88,10 +87,10 @@ func (s *session) run() {
 	s.server.relief.strangers.left(s)
 }
 
-// newReply returns a slot for the reply to the reader's command, with the client's protocol and CLIENT REPLY mode of now.
+// newReply returns a slot for the reply to the reader's command, in the client's protocol of now.
 func (s *session) newReply() *slot {
 	sl := newSlot(&s.replies)
-	sl.resp3, sl.mute = s.identity.resp3, s.mute.current
+	sl.resp3 = s.identity.resp3
 	return sl
 }
 

@@ -1,6 +1,10 @@
 package resp
 
-import "lockproxy/resp/wire"
+import (
+	"strings"
+
+	"lockproxy/resp/wire"
+)
 
 // Client side caching. No one master knows all changes of a value that a quorum holds, so the proxy cannot say when a cached reply is out
 // of date, and a client may cache nothing. rueidis demands CLIENT TRACKING ON OPTIN when it connects, whether the application caches or
@@ -15,54 +19,14 @@ const (
 )
 
 func runClientTracking(c *call) Reply {
-	modes, refused := parseTrackingOptions(c.args[3:])
-	switch {
-	case refused != nil:
-		return refused
-	case wire.EqualFold(c.args[2], "off"):
+	switch mode := wire.Lower(strings.Join(c.args[2:], " ")); {
+	case mode == "off", c.session.identity.resp3 && (mode == "on optin" || mode == "on optin noloop" || mode == "on noloop optin"):
 		return okReply
-	case !wire.EqualFold(c.args[2], "on"):
-		return errSyntax
-	case !modes["optin"] || len(modes) != 1+count(modes["noloop"]) || !c.session.identity.resp3:
-		return errTracking
 	}
-	return okReply
-}
-
-func parseTrackingOptions(args []string) (modes map[string]bool, refused Reply) {
-	modes = map[string]bool{}
-	for i := 0; i < len(args); i++ {
-		mode, more := wire.Lower(args[i]), i+1 < len(args)
-		switch mode {
-		case "redirect":
-			if !more {
-				return nil, errSyntax
-			}
-			i++
-			if _, ok := wire.ParseInt(args[i]); !ok {
-				return nil, errNotInt
-			}
-		case "prefix":
-			if !more {
-				return nil, errSyntax
-			}
-			i++
-		case "bcast", "optin", "optout", "noloop":
-		default:
-			return nil, errSyntax
-		}
-		modes[mode] = true
-	}
-	return modes, nil
+	return errTracking
 }
 
 func runClientCaching(c *call) Reply {
-	switch {
-	case wire.EqualFold(c.args[2], "no"):
-		return Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
-	case !wire.EqualFold(c.args[2], "yes"):
-		return errSyntax
-	}
-	c.session.caching = true
+	c.session.caching = !wire.EqualFold(c.args[2], "no")
 	return errCaching
 }

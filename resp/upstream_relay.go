@@ -32,8 +32,7 @@ type relay struct {
 	*link
 	framer   wire.Framer
 	kind     frameKind
-	mute     bool // the frame is not written
-	quota    int  // how many replies may pass before the next look at the queue
+	quota    int // how many replies may pass before the next look at the queue
 	captured []byte
 	start    int // offset of the latest frame in captured
 }
@@ -122,7 +121,7 @@ func (r *relay) begin(b []byte) (bool, error) {
 	case replies.isGone():
 		return true, errGone
 	case owed == 0, aside && !(confirms && first.confirms):
-		r.kind, r.quota, r.mute = passing, 1, false
+		r.kind, r.quota = passing, 1
 		_, err := replies.awaitTurn(nil)
 		return true, err
 	case first.slot == nil:
@@ -133,7 +132,7 @@ func (r *relay) begin(b []byte) (bool, error) {
 	if _, owed = r.next(); err == nil && drained && owed == 1 && left == 1 {
 		return true, errDrained
 	}
-	r.kind, r.quota, r.mute = relaying, left, first.slot.mute
+	r.kind, r.quota = relaying, left
 	return true, err
 }
 
@@ -191,10 +190,8 @@ func (r *relay) write(b []byte) (int, error) {
 			replies++
 		}
 	}
-	if !r.mute {
-		if _, err := r.session.replies.send(b[:n]); err != nil {
-			return n, errGone
-		}
+	if _, err := r.session.replies.send(b[:n]); err != nil {
+		return n, errGone
 	}
 	return n, r.wrote(replies)
 }

@@ -80,9 +80,7 @@ func (w *writer) send(batch *slot) bool {
 			w.session.server.journal.refused(w.session, e)
 		}
 		w.session.server.calls.note(sl, now, reply)
-		if !sl.mute {
-			p.buf = reply.AppendTo(p.buf, sl.resp3)
-		}
+		p.buf = reply.AppendTo(p.buf, sl.resp3)
 		if sl.hold != nil {
 			w.session.holds.begin(sl)
 		}
