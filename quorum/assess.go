@@ -44,7 +44,7 @@ var errCluster = errors.New("runs in cluster mode: masters are independent serve
 
 // inquire asks the master about itself, and refuses a server that cannot vote.
 func (a *assessor) inquire(k *connection) error {
-	inquiry := masters.NewInquiry()
+	inquiry := &masters.Inquiry{}
 	if err := k.conn.Exec(inquiry.Calls()); err != nil {
 		return err
 	}

@@ -39,7 +39,9 @@ func newExecRound(x *exec, l *readRound, edits []Edit) *execRound {
 	for i, ed := range edits {
 		k := &edited{Edit: ed, at: i, key: Key{x.req.DB, x.req.Keys[i]}, was: &l.views[i], ends: make([]int64, len(e.masters))}
 		d.keys = append(d.keys, k)
-		k.expireByPut()
+		if k.Kind == Expire && k.was.Type == "string" { // a Put of the present value, unlike an Expire, can be undone
+			k.Kind, k.Value = Put, k.was.Value
+		}
 		k.hash = k.signature().hash()
 		do, value := "keep", ""
 		switch k.Kind {
@@ -88,13 +90,6 @@ func (d *execRound) compose(en *entry, now int64) {
 		argv = append(append(argv, k.words[:]...), at)
 	}
 	en.Args = d.bySHA(d.exec.req.Keys, argv...)
-}
-
-// expireByPut turns an Expire of a string into a Put of the present value: unlike an Expire, a Put can be undone.
-func (k *edited) expireByPut() {
-	if k.Kind == Expire && k.was.Type == "string" {
-		k.Kind, k.Value = Put, k.was.Value
-	}
 }
 
 // signature returns the signature of a key that is put: the value signs the key.

@@ -88,7 +88,7 @@ func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 
 // look reads the marks in one database.
 func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) error {
-	inquiry := masters.NewInquiry()
+	inquiry := &masters.Inquiry{}
 	read := &masters.Call{Args: marksArgs}
 	size := &masters.Call{Args: []any{"DBSIZE"}}
 	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, endKey, fenceKey, namesKey, witnessKey, witnessHash}}

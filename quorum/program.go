@@ -82,7 +82,7 @@ func (l *lane) sendAgain(i int) bool {
 // of a client's script is unknown: there the key is enough.
 func (en *entry) overtakenBy(r request) bool {
 	later, ok := r.(*entry)
-	return ok && !isNoScript(later.Err) && en.mayBeOvertakenBy(later)
+	return ok && (later.Err == nil || !strings.HasPrefix(later.Err.Error(), "NOSCRIPT")) && en.mayBeOvertakenBy(later)
 }
 
 // mayBeOvertakenBy is overtakenBy for a request that perhaps was not answered yet.
@@ -122,5 +122,3 @@ func (en *entry) voted() bool {
 	_, ok := en.round.operation.(*scriptRound)
 	return ok
 }
-
-func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }

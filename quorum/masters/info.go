@@ -127,44 +127,37 @@ const (
 // ownKey is a key of lockproxy's own: every user that may vote may ask about ownKey.
 const ownKey = "lockproxy:canary"
 
-// An Inquiry asks a master about itself.
-type Inquiry struct {
-	info, role, appends, places, memory, expiry, limit, threads Call
+// inquiries are the questions of an Inquiry. Before version 7, CONFIG GET takes one pattern.
+var inquiries = [...][]any{
+	{"INFO"}, {"ROLE"}, {"CONFIG", "GET", AppendSettings}, {"CONFIG", "GET", PlaceSettings}, {"CONFIG", "GET", "maxmemory*"},
+	{"PEXPIRETIME", ownKey}, {"CONFIG", "GET", ScriptLimit}, {"CONFIG", "GET", ioThreads},
 }
 
-// NewInquiry returns a new inquiry, not yet made.
-func NewInquiry() *Inquiry {
-	return &Inquiry{
-		info:    Call{Args: []any{"INFO"}},
-		role:    Call{Args: []any{"ROLE"}},
-		appends: Call{Args: []any{"CONFIG", "GET", AppendSettings}},
-		places:  Call{Args: []any{"CONFIG", "GET", PlaceSettings}},
-		memory:  Call{Args: []any{"CONFIG", "GET", "maxmemory*"}},
-		expiry:  Call{Args: []any{"PEXPIRETIME", ownKey}},
-		limit:   Call{Args: []any{"CONFIG", "GET", ScriptLimit}}, // before version 7, one pattern at a time
-		threads: Call{Args: []any{"CONFIG", "GET", ioThreads}},
-	}
-}
+// An Inquiry asks a master about itself, by inquiries.
+type Inquiry [len(inquiries)]Call
 
 // Calls returns the commands to execute.
 func (q *Inquiry) Calls() []*Call {
-	return []*Call{&q.info, &q.role, &q.appends, &q.places, &q.memory, &q.expiry, &q.limit, &q.threads}
+	calls := make([]*Call, len(q))
+	for n := range q {
+		q[n].Args, calls[n] = inquiries[n], &q[n]
+	}
+	return calls
 }
 
 // Info returns the answers as an Info.
 func (q *Inquiry) Info() Info {
 	i := Info{Server: "redis"}
-	i.ReadInfo(text(q.info.Reply))
-	if list, ok := q.role.Reply.([]any); ok && len(list) > 0 {
+	info, role, settings, expiry := &q[0], &q[1], q[2:], &q[5]
+	i.ReadInfo(text(info.Reply))
+	if list, ok := role.Reply.([]any); ok && len(list) > 0 {
 		i.Role = text(list[0])
 	}
-	i.ReadConfig(q.appends.Reply)
-	i.ReadConfig(q.places.Reply)
-	i.ReadConfig(q.memory.Reply)
-	i.ReadConfig(q.limit.Reply)
-	i.ReadConfig(q.threads.Reply)
-	_, i.TellsExpiry = q.expiry.Reply.(int64)
-	for _, c := range []*Call{&q.info, &q.role, &q.appends} {
+	for n := range settings { // the answer about an expiry has no settings
+		i.ReadConfig(settings[n].Reply)
+	}
+	_, i.TellsExpiry = expiry.Reply.(int64)
+	for _, c := range q[:3] {
 		if c.Err != nil {
 			i.Missing = append(i.Missing, name(c.Args))
 		}

@@ -38,7 +38,7 @@ func (m *Redis) Probe(ctx context.Context, trials ...Trial) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	inquiry := NewInquiry()
+	inquiry := &Inquiry{}
 	calls := inquiry.Calls()
 	told := len(calls)
 	for _, t := range trials {
