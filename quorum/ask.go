@@ -59,7 +59,7 @@ func (a *agreement) decide(t rules.Tally) (d rules.Decision) {
 	return d
 }
 
-// view returns the agreed view. It is called with the round's mu held.
+// view returns the agreed view. The caller holds the round's mu.
 func (a *agreement) view(e *Engine) View {
 	if !a.agreed.Exists {
 		return View{Type: "none"}
@@ -111,7 +111,7 @@ func (c *Config) remaining(told []sighting, agreed rules.Opinion, quorum int) (t
 	return c.shown(left[len(left)-quorum]), c.shown(min(longest, c.kept(c.TTLMax)))
 }
 
-// noteSurplus notes by how much a key is kept longer than its client asked. It is called by the lane's loop.
+// noteSurplus notes by how much a key is kept longer than its client asked. The lane's loop calls.
 func (s *sighting) noteSurplus(c *laneClock, name string) {
 	if s.Exists && s.left >= 0 {
 		least, most := c.surplus(signature{name: name, token: s.Value}, s.ends, s.slack)

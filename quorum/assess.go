@@ -33,9 +33,9 @@ type assessor struct {
 // An examiner is a lane, as seen by the lane's parts that judge the master.
 type examiner interface {
 	// ask puts a question to the master, if the lane is connected. answer is called in the lane's loop if the question's batch was
-	// vouched for. It may be nil.
+	// vouched for. answer may be nil.
 	ask(command []any, answer func(reply any))
-	// suspect has the master assessed again after the batch. It is called in the lane's loop.
+	// suspect has the master assessed again after the batch. Only the lane's loop calls suspect.
 	suspect()
 }
 
@@ -120,7 +120,7 @@ func (a *assessor) compare(k, last *connection, found marks, look *endLook, forg
 		}
 		a.epochs.roster.learn(found.roster) // else the roster may be another database's, or deployment's
 	}
-	early := !a.epochs.heardOthers() // before the epochs that they have told are looked at
+	early := !a.epochs.heardOthers() // before a look at the epochs told by the others
 	known := a.epochs.latest().Load()
 	now := a.canaryNow(k, max(known, is.Epoch), is.Bounds)
 	now.Early = early
@@ -185,7 +185,7 @@ func (a *assessor) hindsight(found marks, epoch int64, look *endLook) string {
 }
 
 // wentBack says that the data of this server is of an earlier time than before, as after a second SWAPDB: the epoch is lower than
-// it was, or the server was clean in this epoch and is now in the epoch's quarantine. The connection, or the run id, shows that the
+// before, or the server was clean in this epoch and is now in the epoch's quarantine. The connection, or the run id, shows that the
 // server is the same. A server that cannot be recognised, and has an epoch that is too low, is refused by adopt.
 func wentBack(k, last *connection, found marks, epoch int64) bool {
 	was := k
@@ -211,8 +211,8 @@ func (c *Config) backAfter() time.Duration {
 }
 
 // mark writes the next canary, and the quarantine that goes with the canary. Where the whole server may have forgotten locks, its
-// other databases are marked, too: these may have no lane now that would find out. forgot is the reason if it concerns the whole
-// server; "" if only this database's mark is wrong. mark returns false if another proxy was faster.
+// other databases are marked, too: another database may have no lane now to find out. forgot is the reason if the whole server may have
+// forgotten; "" if only this database's mark is wrong. mark returns false if another proxy was faster.
 func (a *assessor) mark(k *connection, seen string, j vouch.Assessment, forgot string) (done bool, err error) {
 	text := ""
 	if j.Finding == vouch.Forgot {

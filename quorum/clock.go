@@ -15,7 +15,7 @@ type instant = time.Duration
 //	now      the monotonic clock, and the time for which this process is known to have stood still unnoticed by that clock
 //	catchUp  the same, after a look whether this machine has slept since: before a lock is promised
 //	waited   now, less the time in which this process could not run: how long masters have had to answer.
-//	         Validity is never measured by it
+//	         Validity is never measured by waited
 type engineClock struct {
 	started   time.Time                         // when the engine was made
 	sleeps    func(now time.Time) time.Duration // as Config.Slept
@@ -60,7 +60,7 @@ type answerClock struct {
 	stood  atomic.Int64 // how long the process has stood still before that
 }
 
-// An answerTime is a reading of an answerClock. Its type differs from an instant's, so that the two cannot be compared.
+// An answerTime is a reading of an answerClock. Its type differs from an instant's, so that nobody compares the two.
 type answerTime time.Duration
 
 func (t answerTime) plus(d time.Duration) answerTime  { return t + answerTime(d) }

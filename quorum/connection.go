@@ -57,8 +57,8 @@ type dialer struct {
 	loose    bool        // a former connection could not be killed: its commands may run at any later time
 }
 
-// dial opens and prepares a connection. Closing the engine closes the connection, which ends all that waits there; so does a
-// master that does not answer in time.
+// dial opens and prepares a connection. Closing the engine closes the connection, and so ends every wait there. A master that does not
+// answer in time loses the connection, too.
 func (d *dialer) dial(ctx context.Context) (*connection, error) {
 	patient, cancel := context.WithTimeout(ctx, d.engine.cfg.MasterDeadAfter)
 	defer cancel()
@@ -112,8 +112,8 @@ func (d *dialer) killLast(next *connection) error {
 	return nil
 }
 
-// handshake learns who answers, ends the connection before, and finds out whether the master remembers its locks. It goes on without
-// the answers that the master does not permit us to ask for.
+// handshake learns who answers, ends the connection before, and finds out whether the master remembers its locks. handshake goes on without
+// the answers to forbidden questions.
 func (d *dialer) handshake(k *connection) error {
 	id := &masters.Call{Args: []any{"CLIENT", "ID"}}
 	if err := k.conn.Exec([]*masters.Call{id}); err != nil {
@@ -193,7 +193,7 @@ func (d *dialer) pause(ctx context.Context, failures int) {
 	}
 }
 
-// spread returns a part of most that differs between proxies, lanes and failures, so that not all meet a master that is back at
+// spread returns a part of most, different between proxies, lanes and failures, so that not all meet a returned master at
 // once. The part is not random: a simulation can repeat it.
 func (d *dialer) spread(most time.Duration, failures int) time.Duration {
 	name := fmt.Sprint(d.engine.started.UnixNano(), d.master.Addr(), d.db, failures)

@@ -61,8 +61,8 @@ func (d *databases) open(db int) laneSet {
 	return set
 }
 
-// closeHealed ends the lanes of a database in which no master is in quarantine, unless a client uses them by now. It returns true if
-// they need no tending any more.
+// closeHealed ends the lanes of a database in which no master is in quarantine, unless a client uses them by now. closeHealed returns true
+// if the lanes need no tending any more.
 func (d *databases) closeHealed(db int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

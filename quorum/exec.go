@@ -42,7 +42,7 @@ const (
 	Put
 	Expire
 	Delete
-	Claim // as Delete, and the reply is the deleted value: only one client may get the value
+	Claim // as Delete, and the reply is the deleted value: a single client may get the value
 )
 
 // Executed is the outcome of an Exec.
@@ -79,14 +79,14 @@ func (m Mark) Same(now View) bool {
 		for i := range other.told {
 			b := &other.told[i]
 			//mutant: an older copy changes what is watched
-			if a.master != b.master || a.epoch != b.epoch || a.left < 0 || b.left < 0 { // in another epoch it may have an older copy
+			if a.master != b.master || a.epoch != b.epoch || a.left < 0 || b.left < 0 { // in another epoch the master may have an older copy
 				continue
 			}
 			if max(a.ends-b.ends, b.ends-a.ends) > a.slack+b.slack {
 				return false
 			}
 			//mutant: a clock that was set changes what is watched
-			b.drops = a.drops // if it is another moment now, the master's clock was set
+			b.drops = a.drops // if the moment is another now, the master's clock was set
 			compared++
 		}
 	}
@@ -99,7 +99,7 @@ func (m Mark) Same(now View) bool {
 	return m.content == other.content
 }
 
-// last returns when the last master that has told of the key is to drop it, by our clock; nothing if no master drops the key.
+// last returns when the last master to have told of the key is to drop the key, by our clock; nothing if no master drops the key.
 func (m Mark) last() (last vouch.Span) {
 	for _, s := range m.told {
 		last.Lo, last.Hi = max(last.Lo, s.drops.Lo), max(last.Hi, s.drops.Hi)
@@ -148,9 +148,9 @@ type exec struct {
 	engine   *Engine
 	req      ExecRequest
 	done     func(Executed)
-	deadline answerTime    // until when it begins anew after the changes of others; 0 before the first try
-	patient  answerTime    // until when it looks again while masters differ
-	pause    time.Duration // before it looks again, at most
+	deadline answerTime    // until when changes of others make the exec begin anew; 0 before the first try
+	patient  answerTime    // until when the exec looks again while masters differ
+	pause    time.Duration // before the next look, at most
 	beaten   int           // how often another's change came between
 	left     []bool        // by master: something of a try that failed may still be there
 }
@@ -206,8 +206,8 @@ func (x *exec) tooShort(now []View, edits []Edit) bool {
 }
 
 // differ looks again, a little later, if a quorum has answered but no quorum agrees: another change is being made, or put back.
-// It returns false if no quorum has answered, or the masters have differed for too long. The wait for a turn counts as part of
-// that time: the Execs before this one have found the same.
+// differ returns false if no quorum has answered, or the masters have differed for too long. The wait for a turn counts as part of
+// the time: the Execs before this Exec have found the same.
 func (x *exec) differ(err error) bool {
 	e := x.engine
 	var no *NoQuorum
@@ -220,8 +220,8 @@ func (x *exec) differ(err error) bool {
 	return true
 }
 
-// again begins anew after another's change came between, unless that has happened for too long. The first time, it begins at once: the
-// other Exec has most often won. From then on it pauses for a random time: two proxies, each near to another master, may have beaten each
+// again begins anew after another's change came between, unless changes have come for too long. The first time, again begins at once: the
+// other Exec has most often won. From then on again pauses for a random time: two proxies, each near to another master, may have beaten each
 // other, and would do so again in step.
 func (x *exec) again(err error) {
 	if x.engine.waited() >= x.deadline {
@@ -239,15 +239,15 @@ func (x *exec) again(err error) {
 }
 
 // turns lets the Execs of this engine on one key run one after the other, in the order in which they came. An Exec reads, then
-// compares: of two at a time, one would have to begin again. With turns, only other proxies and commands of one round can make
+// compares: of two at a time, the loser would have to begin again. With turns, only other proxies and commands of one round can make
 // an Exec begin again.
 type turns struct {
 	mu    sync.Mutex
 	taken map[Key][]func() // the Execs that wait for the key
 }
 
-// take calls f when this caller has the turn on all keys. They are taken one by one, in the order given: it must be ascending,
-// for two callers in different orders would wait for each other.
+// take calls f when this caller has the turn on all keys. Keys are taken in the order given, which must be ascending: two callers in
+// different orders would wait for each other.
 func (t *turns) take(db int, names []string, f func()) {
 	for i, name := range names {
 		key := Key{db, name}

@@ -56,7 +56,7 @@ func prolonged(en *entry, sig signature) ballot {
 		en.lane.ledger.granted(sig.hash(), en.round.place.Load(), at)
 	}
 	//mutant: an older copy of a lock is extended
-	return grantedIfClean // an older copy may have a lock that is over, and has been another's since
+	return grantedIfClean // an older copy may have a lock that is over, and another's since
 }
 
 func (x *extendRound) decide(t rules.Tally) rules.Decision {

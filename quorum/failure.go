@@ -13,7 +13,7 @@ type FailureKind uint8
 // The kinds of failures.
 const (
 	FailedLate        FailureKind = iota // the master did not answer in time
-	FailedConnection                     // there was no connection, or it broke
+	FailedConnection                     // there was no connection, or the connection broke
 	FailedError                          // the master answered an error, if only to a question of ours
 	FailedForgot                         // the master may have forgotten locks since the handshake
 	FailedQuarantined                    // the master is in quarantine, and the vote rests on the absence of a key
@@ -32,7 +32,7 @@ type Failures [failureKinds]uint64
 // A failure is why a vote does not count.
 type failure struct {
 	kind FailureKind
-	text string // "" if it does count
+	text string // "" if the vote counts
 }
 
 // none says that the vote counts.
@@ -52,11 +52,11 @@ func codeOf(text string) string {
 	return code
 }
 
-// NoQuorum says that the masters could not give an answer that a quorum stands behind. What the caller asked for may
-// or may not have happened; a lock was not acquired.
+// NoQuorum says that the masters could not give an answer that a quorum stands behind. The caller's wish may or may not
+// have happened; a lock was not acquired.
 type NoQuorum struct {
 	Masters  int
-	Answered int     // with a vote that counts
+	Answered int     // with a counting vote
 	Pending  int     // had not answered yet when the others had decided
 	Causes   []Cause // of each other master, in the order of the configuration
 }

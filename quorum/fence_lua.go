@@ -1,7 +1,7 @@
 package quorum
 
-// luaFences defines what a master knows of fences: largest is the largest that it has seen, epoch that of its canary, seeded
-// that it is known to have missed none in this epoch. Numbers are written out: Lua would write large ones with an exponent.
+// luaFences defines a master's knowledge of fences: the largest fence so far (largest), the canary's epoch, and whether the master is known
+// to have missed no fence in this epoch (seeded). Numbers are written out: Lua would write large numbers with an exponent.
 const luaFences = `
 local known = redis.call('MGET', '` + canaryKey + `', '` + fenceKey + `')
 local epoch = string.match(known[1] or '', '^%S+ (%d+) ') or '-'
@@ -24,8 +24,8 @@ end
 `
 
 var (
-	// luaTakeFenced KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=when it is to expire ARGV[3]=a fence that is
-	// proposed: {1, the fence, 1 if seeded} taken, or {0, the ms after which it expires, or -1}.
+	// luaTakeFenced KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=the lock's expiry ARGV[3]=the proposed fence:
+	// {1, the fence, 1 if seeded} if taken, else {0, the remaining ms, or -1}.
 	luaTakeFenced = newLua(`
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]) then return {0, redis.call('PTTL', KEYS[1])} end
 ` + luaFences + `
@@ -36,10 +36,10 @@ keep(fence, since)
 if seeded then record(KEYS[2], fence, ARGV[2]) end
 return {1, fence, seeded and 1 or 0}`)
 
-	// luaRaiseFence KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=when it expires ARGV[3]=fence ARGV[4]=the epoch
-	// in which the master took the lock, or -1 ARGV[5]=1 if it is to be seeded: 1 if it is the key that was set then, and
-	// the fence is kept beside it. A larger fence that is there already is not replaced, but replied: it may be that of a later
-	// lock, after which a late command took this one anew.
+	// luaRaiseFence KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=the lock's expiry ARGV[3]=fence ARGV[4]=the epoch
+	// in which the master took the lock, or -1 ARGV[5]=1 to seed the master: 1 if the key is the lock's, and the fence is kept
+	// beside the key. A larger fence there is replied, and stays: a later lock may have had the larger fence before a late
+	// command took this lock anew.
 	luaRaiseFence = newLua(luaFences + `
 local fence = tonumber(ARGV[3])
 --mutant: a raise in another epoch
@@ -55,13 +55,13 @@ if newer > fence then return newer end
 record(KEYS[2], fence, ARGV[2])
 return 1`)
 
-	// luaHearFences KEYS[1]=roster ARGV=the epochs of all masters that the asker knows: adds them to the roster, and replies
+	// luaHearFences KEYS[1]=roster ARGV=the epochs of all masters, as the asker knows: adds the epochs to the roster, and replies
 	// {the largest fence, 1 if seeded}.
 	//mutant: who is asked for fences is not told the epochs
 	luaHearFences = newLua(luaMerge + luaFences + `
 return {largest, seeded and 1 or 0}`)
 
-	// luaNewestFence KEYS[1]=a record: its fence, if it is of this epoch.
+	// luaNewestFence KEYS[1]=a record: its fence, if the record is of this epoch.
 	luaNewestFence = newLua(luaFences + `
 return recorded(KEYS[1])`)
 

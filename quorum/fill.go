@@ -78,7 +78,7 @@ func (r *round) fillAt(en *entry) {
 	}
 }
 
-// granting returns a bit for each master that has granted. It is called with the round's mu held.
+// granting returns a bit for each master that has granted. The caller holds the round's mu.
 func (r *round) granting() (bits uint64) {
 	for en := range r.who(rules.Granted) {
 		bits |= 1 << en.master

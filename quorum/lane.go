@@ -104,8 +104,8 @@ func (l *lane) run(ctx context.Context) {
 // batch, which costs less, is better.
 func (l *lane) isFar() bool { return l.distance.trip >= l.engine.cfg.FarAway }
 
-// proceed takes the next step while batches are under way: it hands out the first batch if that is answered, writes the next batch
-// if that may be written, or waits for either.
+// proceed takes the next step while batches are under way: hands out the first batch if answered, writes the next batch if allowed, or
+// waits for either.
 func (l *lane) proceed() {
 	f := &l.connection.flight
 	if f.hasAnswer() {
@@ -137,7 +137,7 @@ func (l *lane) proceed() {
 
 // follow writes the waiting requests behind the batches under way.
 func (l *lane) follow() {
-	runtime.Gosched() // for others that have just been answered, and ask again
+	runtime.Gosched() // for other clients, just answered, to ask again
 	l.begin()
 	if l.collect() && l.take() {
 		l.exchange()
@@ -204,7 +204,7 @@ const (
 // costs less, here and on the masters. linger expects as many requests as lately, and fewer each time that they do not come.
 func (l *lane) linger() {
 	l.expected = max(l.answered, l.expected*3/4)
-	if l.answered <= fewRequests || l.isFar() { // who comes later goes in the next batch, at once
+	if l.answered <= fewRequests || l.isFar() { // a later request goes in the next batch, at once
 		return
 	}
 	runtime.Gosched()

@@ -68,7 +68,7 @@ func (l *ledger) owe(sig signature, place int64) {
 }
 
 // owes says whether a release of sig was not sent while the running batch waited or was in flight, and belongs to a later round
-// than the one with this place.
+// than the round with this place.
 func (l *ledger) owes(sig signature, place int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,7 @@ func (l *ledger) remember(sig signature, en *entry) {
 	l.broken[sig] = append(l.broken[sig], en)
 }
 
-// forgetBroken is called when there is a new connection: nothing of an earlier one can run any more.
+// forgetBroken is called when there is a new connection: nothing of an earlier connection can run any more.
 func (l *ledger) forgetBroken() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,16 +139,16 @@ func (l *ledger) pending() int {
 // the TTL, the lock would lack the master's vote until then. If other masters miss other releases, nobody can take the lock.
 //
 // So the release is made late: an undo (rule 4) is sent for the key that the master has granted or extended for the same signature
-// before the release, as far as this engine knows. The undo names the instant at which the key expires. It cannot take a later key:
-// a client that has taken or extended the lock since, even with the same token, has a key that expires at another instant. The undo
+// before the release, as far as this engine knows. The undo names the instant at which the key expires. A later key is safe:
+// a client that has taken or extended the lock since, even with the same token, has a key with another expiry. The undo
 // goes before all commands that came after the release. A grant through another proxy is not known here, and lasts until its TTL.
 
-// grants has the latest grant of each key that a master has granted or extended, to any client. The place is the hash of the
-// database and the key. Where two keys have one place, the earlier grant is forgotten; an undo with the instant of the other finds
+// grants has a master's latest grant or extension of each key, to any client. The place is the hash of the database and the
+// key. Where two keys have the same place, the earlier grant is forgotten; an undo with the instant of the other finds
 // no key to take.
 //
-// The client of a grant is not known here: a lock may be taken by its value and released by a script, which knows the lock by its
-// DUMP. The master compares. So each of the first few clients that release the key gets an undo, and the holder is among them.
+// The client of a grant is not known here: a lock may be taken by its value and released by a script, by its DUMP. The master
+// compares. So each of the first few clients to release the key gets an undo, and the holder is among these clients.
 type grants [1 << 14]grant
 
 type grant struct {
@@ -197,7 +197,7 @@ func (en *entry) releaseOwed(sig signature) {
 	}
 }
 
-// releaseLate undoes the latest grant or extension of sig's key that is known of the master, unless its round came after the given
+// releaseLate undoes the master's latest known grant or extension of sig's key, unless its round came after the given
 // round.
 func (l *ledger) releaseLate(sig signature, round int64) {
 	hash := sig.hash()
@@ -207,7 +207,7 @@ func (l *ledger) releaseLate(sig signature, round int64) {
 	//mutant: a release is made late over and over
 	//mutant: everybody's release of a grant is made late
 	//mutant: a late release by vote takes what was granted after it
-	if g.round.Load() > round || g.undone.Swap(of) == of || g.undos.Add(1) > lateMax { // one undo for a signature is enough
+	if g.round.Load() > round || g.undone.Swap(of) == of || g.undos.Add(1) > lateMax { // a signature needs one undo
 		return
 	}
 	clock := l.lane.master.watch.look()

@@ -50,7 +50,7 @@ func (m *master) isConnected() bool {
 	return m.connections > 0
 }
 
-// describe takes what the master says of itself now.
+// describe takes the master's account of itself now.
 func (m *master) describe(info *masters.Info) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +70,7 @@ func (m *master) disconnected() {
 	m.connections--
 }
 
-// mayComplain says whether the log is to be told of the code now, and notes it if so.
+// mayComplain says whether to tell the log of the code now, and notes the telling.
 func (m *master) mayComplain(code string, now instant) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,12 +99,11 @@ func (t target) log(level slog.Level, text string, more ...any) {
 	t.engine.cfg.Logger.Log(t.engine.ctx, level, text, append([]any{"master", t.master.Addr(), "db", t.db}, more...)...)
 }
 
-// complainEvery is how often at most the log is told that a master answers with an error that says something of the master, for
-// each code.
+// complainEvery is the least time, for each code, between two lines of the log about an error that says something of the master.
 const complainEvery = time.Minute
 
 // complain tells the log of a master that is connected, in no quarantine, and answers with an error: nothing else shows it but
-// counters. The text of the error stays out: it may hold what a client sent.
+// counters. The text of the error stays out: the text may hold a client's words.
 func (t target) complain(err error, now instant) {
 	code := codeOf(err.Error())
 	if !slices.Contains(incapable, code) || !t.master.mayComplain(code, now) {

@@ -8,28 +8,28 @@ import (
 	"lockproxy/quorum/rules"
 )
 
-// A Notice tells whether a key was changed through this engine since the notice was asked for. WATCH needs it where a change leaves
-// value and expiry as they were. The zero Notice tells of nothing.
+// A Notice tells whether a key was changed through this engine since the notice was asked for. WATCH needs notices where a change leaves
+// value and expiry as before. The zero Notice tells of nothing.
 type Notice struct {
 	board   *notices
 	key     Key
 	changed atomic.Bool
 }
 
-// Changed says whether an operation that began since has changed the key, or may have. It is known when the operation is answered.
+// Changed says whether an operation that began since has changed the key, or may have. The answer is known with the operation's.
 func (n *Notice) Changed() bool { return n.changed.Load() }
 
-// End forgets the notice. It must be called once nobody needs the notice.
+// End forgets the notice. Call End once nobody needs the notice.
 func (n *Notice) End() {
 	if n.board != nil {
 		n.board.remove(n)
 	}
 }
 
-// notices are those that have not ended.
+// notices are the notices that have not ended.
 type notices struct {
 	n  atomic.Int64 // how many there are: most often none, and then a round asks no more
-	mu sync.Mutex   // guards what follows
+	mu sync.Mutex   // guards all below
 	of map[Key][]*Notice
 }
 

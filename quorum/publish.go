@@ -12,7 +12,7 @@ import (
 // Published is the outcome of a Publish.
 type Published struct {
 	Err error // *NoQuorum, ErrClosed; the message may be delivered all the same
-	// Receivers is, by master, how many subscriptions of connections to it the message met; -1 where that is not known.
+	// Receivers is, by master, how many subscriptions of the master's connections the message met; -1 if unknown.
 	Receivers []int64
 }
 
@@ -29,9 +29,9 @@ func (p Polled) published() Published {
 	return Published{p.Err, counts}
 }
 
-// A message that is published on N masters comes back N times, and two messages may be alike. So each travels in an
-// envelope that says which publication it is: a label, one for all masters, and the message's number among those that
-// one script published.
+// A message that is published on N masters comes back N times, and two messages may be alike. So each message travels in an
+// envelope that names the publication: by a label, the same for all masters, and by the message's number among the messages of a
+// script.
 //
 //	lockproxy:<publisher, 16 hex digits><sequence, 12 hex digits><part, 4 hex digits>:<the client's message>
 const (
@@ -42,14 +42,14 @@ const (
 	partBits     = 16
 )
 
-// ShardPrefix is put before the names of sharded channels. On masters they are channels like others.
+// ShardPrefix is put before the names of sharded channels. To masters sharded channels are channels like others.
 const ShardPrefix = "lockproxy:shard:"
 
 // BellPrefix begins the names of the channels on which masters ring when a key that was locked is deleted, or is to expire sooner.
 // These messages have no envelope, and say nothing: the rest of the name is the key.
 const BellPrefix = "lockproxy:released:"
 
-// A Publication says which publication a message is a copy of.
+// A Publication names the publication of which a message is a copy.
 type Publication struct {
 	Publisher string // a run of a lockproxy
 	Order     uint64 // later publications of a publisher have a greater Order
@@ -78,8 +78,8 @@ func seal(label string, part uint16, message string) string {
 	return fmt.Sprintf("%s%0*x:%s", label, partBits/4, part, message)
 }
 
-// OpenEnvelope returns which publication a payload that came from a master is a copy of, and its message. It returns
-// false for one that no lockproxy sealed.
+// OpenEnvelope returns the publication and the message of a master's payload. OpenEnvelope returns false if no lockproxy sealed the
+// payload.
 func OpenEnvelope(payload string) (p Publication, message string, ok bool) {
 	if len(payload) < envelopeLen || !strings.HasPrefix(payload, labelPrefix) || payload[envelopeLen-1] != ':' {
 		return Publication{}, "", false

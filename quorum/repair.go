@@ -64,7 +64,7 @@ func (m *mending) begin() {
 	}
 }
 
-// push sends a repair to its master. It is called with round.mu held.
+// push sends a repair to its master. The caller holds round.mu.
 func (m *mending) push(r *repair) {
 	d := m.of
 	r.edit, r.lane = d, d.entries[r.master].lane
@@ -245,7 +245,7 @@ func (m *mending) checkedUp(l *readRound) {
 	}
 }
 
-// undo takes back the repairs of a key. It is called with round.mu held.
+// undo takes back the repairs of a key. The caller holds round.mu.
 func (m *mending) undo(k *edited) {
 	var all []*undo
 	for _, r := range m.repairs {
@@ -297,7 +297,7 @@ func (m *mending) learnSeen() {
 	}
 }
 
-// learnPut notes the values that a winning Exec has put on a master, or may have. It is called with round.mu held.
+// learnPut notes the values that a winning Exec has put on a master, or may have. The caller holds round.mu.
 func (m *mending) learnPut(en *entry) {
 	d := m.of
 	if !d.applied(en) && en.fate != unknown {

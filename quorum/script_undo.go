@@ -73,7 +73,7 @@ if hash and beside and call('HGET', hash, field) == count then
 end
 return put`)
 
-// putBack puts back the effects that do not belong to the decision. It calls after when the masters have confirmed, or one
+// putBack puts back the effects outside the decision, and calls after when the masters have confirmed, or one
 // InstanceTimeout has passed.
 func (r *scriptRound) putBack(d rules.Decision, after func()) {
 	var certain []*undo
@@ -109,7 +109,7 @@ func (r *scriptRound) undo(after func()) {
 	pushUndos(r.engine, certain, after)
 }
 
-// takes says that the script took a lock for its client. It is called with round.mu held.
+// takes says that the script took a lock for its client. The caller holds round.mu.
 func (r *scriptRound) takes() bool {
 	if r.req.Rule.Merge != vote.Agreeing {
 		return r.req.Rule.Merge == vote.Taking
@@ -117,8 +117,8 @@ func (r *scriptRound) takes() bool {
 	return slices.ContainsFunc(r.all, func(a *vote.Answer) bool { return a != nil && a.Creates() })
 }
 
-// appendUndos appends the undo of all keys that the script created or changed on one master. The undo is exact: it touches a
-// key only if the value and the expiry, in milliseconds of the master's clock, are as the script left them.
+// appendUndos appends the undo of all keys that the script created or changed on one master. The undo is exact: a key is
+// touched only if the value and the expiry, in milliseconds of the master's clock, are as the script left them.
 func (r *scriptRound) appendUndos(to []*undo, en *entry) []*undo {
 	a := r.all[en.master]
 	var keys []string
@@ -184,7 +184,7 @@ func (r *scriptRound) settled(en *entry) {
 }
 
 // A script that gives a lock back may miss a master, too; see ledger.go. The script is not run late, because nobody
-// knows its other effects there. But a key that the script has deleted on other masters is deleted late on the missed master,
+// knows the script's other effects there. But a key that the script has deleted on other masters is deleted late on the missed master,
 // on two conditions: the content by DUMP is the same, and the key expires in the very millisecond that a script through this
 // engine is known to have set. The content names the holder, and the number of holds. So the lock stays if the same client
 // holds the lock once more. The lock also stays if several clients hold the lock there, as readers do: on the master that
@@ -209,7 +209,7 @@ func (r *scriptRound) missed(en *entry) {
 	r.noteMissed(en)
 }
 
-// noteMissed notes that the script has not run on a master, or may not have run there. It is called with round.mu held.
+// noteMissed notes that the script has not run on a master, or may not have run there. The caller holds round.mu.
 func (r *scriptRound) noteMissed(en *entry) {
 	if !en.missed {
 		en.missed = true
@@ -219,16 +219,16 @@ func (r *scriptRound) noteMissed(en *entry) {
 	}
 }
 
-// releaseMissed makes the release late on the masters that have missed the script. It is called with round.mu held when the
-// round is over, and again with each late answer: even a client that was told that no quorum answered has given the lock up.
+// releaseMissed makes the release late on the masters that have missed the script: when the round is over, and again with each late
+// answer, because even a client that hears of no quorum has given the lock up. The caller holds round.mu.
 func (r *scriptRound) releaseMissed() {
 	for i := range r.entries {
 		r.releaseAt(&r.entries[i])
 	}
 }
 
-// releaseAt makes the release late on a master that has missed the script. It is called when the round is over, with round.mu
-// held. By then the master may have granted the lock to another client, and such a grant stays.
+// releaseAt makes the release late on a master that has missed the script, once the round is over. By then the master may have granted
+// the lock to another client: the other grant stays. The caller holds round.mu.
 func (r *scriptRound) releaseAt(en *entry) {
 	//mutant: a release by vote that a master missed is not made late
 	//mutant: whatever a script deletes is deleted late

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A sweeper ends rounds, and other expirers, that are past their deadline. In one sweeper all deadlines are equally far away when
-// they are added: one InstanceTimeout or, for fills, the longest InstanceTimeout of any proxy, which only grows. So expirers come
-// due in the order of arrival, and one timer serves all. The timer may be late by a fiftieth of an InstanceTimeout. An expirer that
+// A sweeper ends rounds, and other expirers, at their deadline. In a sweeper all deadlines are equally far away when added: an
+// InstanceTimeout or, for fills, the longest InstanceTimeout of any proxy, which only grows. So expirers come due in the order of
+// arrival, and a single timer serves all. The timer may be late by a fiftieth of an InstanceTimeout. An expirer that
 // ends earlier by itself stays in the queue until it comes due.
 type sweeper struct {
 	engine *Engine
@@ -45,7 +45,7 @@ func (s *sweeper) add(at answerTime, x expirer) {
 	}
 }
 
-// run ends when done is closed; expirers that are in the queue then are expired at once.
+// run ends when done is closed; the queue's expirers are expired then.
 func (s *sweeper) run(done <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -126,7 +126,7 @@ func excerpt(kind, value, head string, length int) string {
 	return value
 }
 
-// of returns one master's view. It is called with round.mu held.
+// of returns one master's view. The caller holds round.mu.
 func (v *viewsRound) of(en *entry, is *MasterStatus) MasterView {
 	m := MasterView{Addr: is.Addr, State: is.State, Left: is.Left, Counts: en.vote == rules.Granted, Reason: en.cause}
 	if m.Counts && is.State != Clean {

@@ -39,7 +39,7 @@ func (w *writeRound) read(en *entry) ballot {
 		}
 		is := granted
 		//mutant: an older copy is replaced once more, by SET with GET
-		if w.req.WantOld { // of what somebody else has replaced, too: see execRound.read
+		if w.req.WantOld { // somebody else may have replaced the copy: see execRound.read
 			is = grantedIfClean
 		}
 		if en.counts(is) {
@@ -54,7 +54,7 @@ func (w *writeRound) voided(master int) {
 	w.told = slices.DeleteFunc(w.told, func(s sighting) bool { return s.master == master })
 }
 
-// decide waits, where the old value is asked for, until a quorum agrees on it.
+// decide waits, where the old value is asked for, until a quorum agrees on the old value.
 func (w *writeRound) decide(t rules.Tally) rules.Decision {
 	if !w.req.WantOld || t.Refused >= rules.Quorum(t.Masters) {
 		return rules.DecideAcquire(t)
@@ -62,7 +62,7 @@ func (w *writeRound) decide(t rules.Tally) rules.Decision {
 	written := t.Granted >= rules.Quorum(t.Masters)
 	t.Granted, t.Refused = t.Granted+t.Refused, 0 // a key of another type is an answer unlike any other
 	d := w.agreement.decide(t)
-	if d == rules.Lost && written { // a quorum has written it, over values of which none had a quorum: see ErrUnclear
+	if d == rules.Lost && written { // a quorum has written, over values without a quorum each: see ErrUnclear
 		return rules.Won
 	}
 	return d
@@ -87,8 +87,8 @@ func (w *writeRound) ended(d rules.Decision) {
 	}
 }
 
-// An exchange is a Write that depends on what is there, as an Exec: of several who ask at once each replaces what another has
-// set, and none leaves what he has set on fewer masters than a quorum.
+// An exchange is a Write that depends on the present value, as an Exec: of several clients at once each replaces the value of another,
+// and no client leaves its own value on fewer masters than a quorum.
 type exchange struct {
 	req WriteRequest
 	out Written
@@ -104,7 +104,7 @@ func (x *exchange) exec(e *Engine, done func(Written)) {
 	})
 }
 
-// plan is the Plan of the Exec. What a try before this one has found counts no more.
+// plan is the Plan of the Exec. The findings of an earlier try count no more.
 func (x *exchange) plan(now []View) []Edit {
 	req := &x.req
 	x.out = Written{}

@@ -13,12 +13,12 @@ type Told struct {
 	Old bool // the master was in quarantine when it told: it may have told of an older copy
 }
 
-// Tells returns t: what has a Told embedded can be counted.
+// Tells returns t: a type that embeds Told can be counted.
 func (t Told) Tells() Told { return t }
 
 // DecideRead is the rule for reads. Votes are Granted (the master answered; its opinion counts) or Failed.
-// It returns the opinion that a quorum shares. If no opinion can have a quorum, even with every master that failed, or told of an
-// older copy, nobody holds the key: Lost.
+// DecideRead returns the opinion of a quorum. If no opinion can have a quorum, even with every failed master and every older copy, nobody
+// holds the key: Lost.
 func DecideRead[S interface{ Tells() Told }](t Tally, told []S) (Opinion, Decision) {
 	q := Quorum(t.Masters)
 	best, most, could := Opinion{}, 0, 0 // could: the most that one may have besides those that failed

@@ -15,7 +15,7 @@ func Drift(ttl time.Duration, factor float64) time.Duration {
 	return time.Duration(math.Ceil(float64(ttl)*factor)) + ClockFloor
 }
 
-// Validity returns how long a lock may still be relied upon: TTL − elapsed − drift. It is not positive if the lock must
+// Validity returns how long a lock may still be relied upon: TTL − elapsed − drift. A lock without positive validity must
 // not be used at all.
 func Validity(ttl, elapsed time.Duration, factor float64) time.Duration {
 	//mutant: validity without drift
@@ -23,8 +23,7 @@ func Validity(ttl, elapsed time.Duration, factor float64) time.Duration {
 }
 
 // TTLMin returns the shortest TTL, in whole milliseconds, of which a whole millisecond of validity is left if no time elapses.
-// A client that gives what is there a shorter TTL gives it up, as ShedLock does when it unlocks: that is done, and nothing is
-// promised.
+// A client that sets a shorter TTL gives the lock up, as ShedLock does in its unlock: the change is made, and nothing is promised.
 func TTLMin(factor float64) time.Duration {
 	ttl := time.Millisecond
 	for Validity(ttl, 0, factor) < time.Millisecond {
@@ -42,8 +41,8 @@ func Kept(ttl, grace time.Duration, factor float64) time.Duration {
 }
 
 // Shown is the inverse of Kept: the remaining TTL that a client is told, when a quorum will hold the key
-// for so much longer. It is exact for a key just set that expires when that was asked for (see quorum.sighting), and at least 1 ms,
-// because the key is there.
+// for so much longer. Shown is exact for a key just set that expires when the client asked (see quorum.sighting), and at least
+// 1 ms, because the key is there.
 func Shown(remaining, grace time.Duration, factor float64) time.Duration {
 	ttl := time.Duration(float64(remaining-ClockFloor-grace) / (1 + factor))
 	return max(ttl.Truncate(time.Millisecond), time.Millisecond)

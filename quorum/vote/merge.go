@@ -13,9 +13,9 @@ type Count struct {
 	Rule    Rule
 	Answers []*Answer
 
-	// The findings of decide, fixed with the decision: a later answer changes none of them.
-	agreed    class // the class that most granted answers are in
-	same      int   // how many of them
+	// The findings of decide, fixed with the decision: a later answer changes no finding.
+	agreed    class // of most granted answers
+	same      int   // the number of answers in agreed
 	unclocked bool  // a quorum agrees only if clock readings are left out
 }
 
@@ -45,7 +45,7 @@ func (c *Count) class(a *Answer) class {
 	return class{}
 }
 
-// classify finds the class that most granted answers are in.
+// classify finds the class of most granted answers.
 func (c *Count) classify() {
 	c.agreed, c.same = class{}, 0
 	for a := range c.Who(rules.Granted) {
@@ -107,7 +107,7 @@ func (c *Count) alike(quorum int) {
 	}
 }
 
-// decideEach waits, once a quorum has answered with arrays, until every element is decided, or one cannot be.
+// decideEach waits, once a quorum has answered with arrays, until every element is decided, or some element cannot be.
 func (c *Count) decideEach(t rules.Tally) rules.Decision {
 	d := rules.DecideExtend(t)
 	if d != rules.Won {
@@ -241,7 +241,7 @@ func (c *Count) Reply() Value {
 // agrees says that an answer is in the agreed class.
 func (c *Count) agrees(a *Answer) bool { return c.class(a) == c.agreed }
 
-// atLeast returns the largest value that a quorum reaches, of granted answers that are the same but for clock readings.
+// atLeast returns the largest value that a quorum reaches, of granted answers that differ in clock readings alone.
 func (c *Count) atLeast(of func(*Answer) bool) Value {
 	all := slices.SortedFunc(c.Who(rules.Granted), func(a, b *Answer) int { return slices.Compare(b.clocks, a.clocks) })
 	if all = slices.DeleteFunc(all, func(a *Answer) bool { return !of(a) }); len(all) == 0 {
@@ -299,7 +299,7 @@ func (c *Count) Briefly(refusal Value, most time.Duration) Value {
 	return refusal
 }
 
-// commonest returns the reply that most answers gave, of the answers that vote v and that of accepts; of several such replies, the
+// commonest returns the reply of most answers, among the answers with the vote v that of accepts; of several commonest replies, the
 // first in sorting order.
 func (c *Count) commonest(v rules.Vote, of func(*Answer) bool) Value {
 	seen := make(map[string]int)
@@ -320,7 +320,7 @@ func (c *Count) commonest(v rules.Vote, of func(*Answer) bool) Value {
 	return best.Value
 }
 
-// IsWrong says that the effects of this answer are to be put back, given how the round ended.
+// IsWrong says that the answer's effects are to be put back, given how the round ended.
 func (c *Count) IsWrong(a *Answer, d rules.Decision) bool {
 	if !c.Rule.Merge.PutsBack() || a.Vote != rules.Granted {
 		return false
@@ -372,8 +372,8 @@ func (c *Count) Replaced() (names []string) {
 	return names
 }
 
-// Queues says that a refused script is to reach the masters that have not been asked yet, too: it has left something on others,
-// such as a place in the queue of a fair lock, and the queues are to be alike. If a master granted, this does not hold: then
+// Queues says that a refused script is to reach the masters that have not been asked yet, too: the script has left something on others,
+// such as a place in the queue of a fair lock, and the queues are to be alike. Not so if a master granted: then
 // the script is put back, or run again.
 func (c *Count) Queues() bool {
 	left := false

@@ -5,7 +5,7 @@ import "lockproxy/quorum/rules"
 // A Rule says how the answers of N masters to one script merge. The zero Rule is for an unknown script.
 type Rule struct {
 	Merge Merge
-	// Granted says which replies grant: of Taking, Extending and Releasing. An error never does.
+	// Granted names the replies that grant: of Taking, Extending and Releasing. An error never does.
 	Granted func(Value) bool
 	// Each says that the reply of an extension is an array of integers, one vote for each: 1 granted, 0 refused.
 	Each bool
@@ -17,7 +17,7 @@ type Rule struct {
 	// Blind says that the script takes a lock from any holder. The script must not take a lock that was granted after the script's
 	// own client had been answered. So the round waits for each master, and a master that is reached later does not run the script.
 	Blind bool
-	// Queue is where a refused caller waits, if there is one: of Taking, with a Field.
+	// Queue is where a refused caller waits; nil if nowhere: of Taking, with a Field.
 	Queue *Queue
 	// Derived says that the script may touch keys that begin with one of KEYS and a colon.
 	Derived bool

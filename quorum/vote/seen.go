@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A seeing makes of a master's encoded reply what its client will see. So two replies are equal texts if a client cannot tell them
-// apart: numbers lose their fraction, statuses and errors are one line, and maps and sets have one order.
+// A seeing makes of a master's encoded reply the reply that a client sees. So two replies are equal texts if a client sees no
+// difference: numbers lose their fraction, statuses and errors are one line, and maps and sets have one order.
 type seeing struct {
 	plain  strings.Builder
 	common strings.Builder // without clock readings
@@ -32,7 +32,7 @@ func (s *seeing) see(text string, depth int) (rest string, err error) {
 	case IntValue:
 		err = s.add(":"+strconv.FormatInt(v.Int, 10)+";", marked)
 	case StatusValue, ErrorValue:
-		if v.Kind == ErrorValue { // of a status, Redis keeps the remains of line ends behind it
+		if v.Kind == ErrorValue { // of a status, Redis keeps the remains of line ends
 			v.Text = strings.TrimRight(v.Text, "\r\n")
 		}
 		v.Text = OneLine(v.Text)
@@ -85,7 +85,7 @@ func (s *seeing) sortAll(text string, n, group, depth int) (rest string, err err
 	return text, nil
 }
 
-// add adds one value without its items; marked says that a clock told it.
+// add adds one value without its items; marked says that a clock told the value.
 func (s *seeing) add(encoded string, marked bool) error {
 	s.plain.WriteString(encoded)
 	if !marked {
@@ -110,14 +110,14 @@ func OneLine(text string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
 }
 
-// Masters that agree on all else reply with different TTLs and times, because they run a script some milliseconds apart. So the
-// wrapper marks each part of a reply that is just the value that TIME, TTL or a command like TTL gave the script. Names and comments
+// Masters that agree on all else reply with different TTLs and times, because masters run a script some milliseconds apart. So
+// the wrapper marks each part of a reply that is just the value of TIME, TTL or a command like TTL. Names and comments
 // call these parts clocks or clock readings.
 
 // clockMark precedes such an integer or bulk string in an encoded reply.
 const clockMark = '@'
 
-// readSeen turns the encoded reply into the reply that its client will see, takes the marks out, and notes the marked values.
+// readSeen turns the encoded reply into the client's view of the reply, takes the marks out, and notes the marked values.
 func (a *Answer) readSeen() error {
 	if !strings.ContainsAny(a.encoded, seenOtherwise) || a.encoded[0] == raisedValue || a.encoded[0] == stoppedValue {
 		return nil
@@ -134,7 +134,7 @@ func (a *Answer) readSeen() error {
 	return nil
 }
 
-// seenOtherwise are the characters of which one is in each encoded reply that its client does not see as it is encoded.
+// seenOtherwise has a character of each encoded reply that the client sees otherwise.
 const seenOtherwise = "@%~+-.en"
 
 // toldByClocks says whether there is an answer with a part that a clock told.

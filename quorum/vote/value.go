@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// A Value is the reply of a script, in no particular protocol. What is in a list stays encoded: as values it would take up to
-// 40 times the memory, of each master's reply.
+// A Value is the reply of a script, in no particular protocol. The items of a list stay encoded: as values the items would take
+// up to 40 times the memory, of each master's reply.
 type Value struct {
 	Kind  ValueKind
-	Int   int64  // of an Array, a Set or a Map, how many items it has; the keys and values of a Map are items in turn
+	Int   int64  // of an Array, a Set or a Map, the number of items; the keys and values of a Map are items in turn
 	Text  string // of an Error with its code word; of a Double as C's %.17g; of a Verbatim after its three-letter format
 	items string
 }
@@ -28,7 +28,7 @@ func integers(all ...int64) Value {
 	return Value{Kind: ArrayValue, Int: int64(len(all)), items: items.String()}
 }
 
-// Parts returns the items of a list, each followed by its own items if it is a list, too.
+// Parts returns the items of a list, each followed by its own items if the item is a list, too.
 func (v Value) Parts() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		for rest := v.items; rest != ""; {
@@ -53,7 +53,7 @@ func (v Value) size() int {
 // A ValueKind is the type of a Value.
 type ValueKind uint8
 
-// The kinds of values. Those from True on are only in the replies of scripts that ask for them, with
+// The kinds of values. The kinds from True on are only in the replies of scripts that ask for these kinds, with
 // redis.setresp(3) or by name.
 const (
 	NilValue ValueKind = iota
@@ -71,12 +71,12 @@ const (
 	SetValue
 )
 
-// The encoding of values, by which the wrapper sends them. Texts are preceded by their length, so that anything may be
-// in them:
+// The encoding of values, by which the wrapper sends them. Texts are preceded by their length, so that a text may have
+// any bytes:
 //
 //	:1;   $2:OK   +2:OK   -5:ERR x   _   *2;…   t   f   ,1.5;   (2:12   =5:txtab   %1;…   ~1;…
 //
-// and at the outermost an error that was raised, with the line, 0 if that is not known, and the guard's reason for
+// and at the outermost an error that was raised, with the line, 0 if unknown, and the guard's reason for
 // stopping the script:
 //
 //	!1;5:ERR x   ?3:why
@@ -205,11 +205,11 @@ func cutText(text string) (s, rest string, err error) {
 
 // A Source is a client's Lua text.
 type Source struct {
-	SHA  string // the name that Redis gives it
+	SHA  string // Redis's name of the text
 	Text string
 }
 
-// luaLines ends lines as Lua counts them with one LF each: a CR, an LF, and one of each in whatever order end a line.
+// luaLines ends lines as Lua counts them with one LF each: a CR, an LF, or both in either order end a line.
 var luaLines = strings.NewReplacer("\r\n", "\n", "\n\r", "\n", "\r", "\n")
 
 // Lines returns how many lines Lua counts in a text.
@@ -225,8 +225,8 @@ func (s *Source) raised(text, line string) string {
 
 var tailCall = regexp.MustCompile(`\breturn\s+[\w.]+\s*\(`)
 
-// tailCallLine guesses the line of an error that does not tell it. The error was raised in a call whose result is returned as it
-// is: by then Lua has forgotten who called.
+// tailCallLine guesses the line of an error without a line. The error was raised in a call whose result is returned unchanged: by then
+// Lua has forgotten the caller.
 func (s *Source) tailCallLine() string {
 	at := tailCall.FindStringIndex(s.Text)
 	if at == nil {

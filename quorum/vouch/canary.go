@@ -32,7 +32,7 @@ type Canary struct {
 	// FirstFile says that the server has not written its append-only file anew since the start. A mark never has
 	// FirstFile.
 	FirstFile bool
-	// Rewriting says that the server writes its append-only file anew, or is about to. Until the end of that, a restart
+	// Rewriting says that the server writes its append-only file anew, or is about to. Until the rewriting ends, a restart
 	// may read an earlier file. A mark never has Rewriting.
 	Rewriting bool
 	// Watched says that this proxy has seen the server Durable without a break since the server was last found Durable.
@@ -47,8 +47,8 @@ type Canary struct {
 }
 
 // canaryFormat is the first word of a mark. The word also stands for the format of all other keys that lockproxy keeps
-// on a master: the epochs, the horizon, the quarantine, fences and their records. A version that reads or writes any of
-// these differently names another format. Then versions that do not know the format neither vote by misread keys nor
+// on a master: the epochs, the horizon, the quarantine, fences and their records. A version that reads or writes any
+// key differently names another format. Then versions without the format neither vote by misread keys nor
 // mark the master anew.
 const (
 	canaryFormat  = canaryFormats + "1"
@@ -88,7 +88,7 @@ func ParseCanary(text string) (Canary, bool) {
 	return c, err1 == nil && err2 == nil && err3 == nil && ok && known && epoch >= 0
 }
 
-// A Finding is what a mark proves about its master.
+// A Finding is the proof of a mark about its master.
 type Finding uint8
 
 // The verdicts.
@@ -200,7 +200,7 @@ func (was *Canary) renewed(now, next Canary, latest int64) Canary {
 		next.Durable = was.Durable
 	}
 	//mutant: an epoch outlasts what is kept on disk
-	if was.Durable && (!next.Durable || was.copied(now)) { // from now on its file, or the copy, is an older one, and must be recognisable as older
+	if was.Durable && (!next.Durable || was.copied(now)) { // from now on its file, or the copy, is older, and must be recognisable as older
 		//mutant: who keeps less on disk is no longer behind
 		next.Epoch = was.Epoch + 1 // not more: a replaced server of which nobody has told yet must stay behind
 	}
