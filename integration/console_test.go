@@ -26,8 +26,13 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	admin := freeAddr(t)
 	proxy := startProxy(t, harness.Addrs(masters), "--admin", admin)
 	c := dial(t, proxy.Addr)
+	for _, about := range [][]string{{"SETNAME", "billing-3"}, {"SETINFO", "LIB-NAME", "redis-py"}, {"SETINFO", "LIB-VER", "5.0.1"}} {
+		expect(t, c, "+OK\r\n", append([]string{"CLIENT"}, about...)...)
+	}
 	expect(t, c, "+OK\r\n", "SET", "job:7", "worker-12", "NX", "PX", "600000")
-	expect(t, c, "+OK\r\n", "SET", "evil", "<img src=x onerror=document.body.append('pwned')>", "NX", "PX", "600000")
+	e := dial(t, proxy.Addr)
+	expect(t, e, "+OK\r\n", "CLIENT", "SETINFO", "LIB-NAME", "<img>")
+	expect(t, e, "+OK\r\n", "SET", "evil", "<img src=x onerror=document.body.append('pwned')>", "NX", "PX", "600000")
 	page := "http://" + admin + "/"
 	for range 3 {
 		expect(t, c, "$-1\r\n", "SET", "job:7", "worker-13", "NX", "PX", "600000")
@@ -35,12 +40,12 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	expect(t, c, "$-1\r\n", "LOCK", "job:7", "60000", "WAIT", "600")
 
 	shown := browser.show(t, page+"?match=job:*")
-	wantOn(t, shown, `<a href="lock?db=0&amp;name=job%3a7">job:7</a>`, "worker-12", "A quorum votes.",
+	wantOn(t, shown, `<a href="lock?db=0&amp;name=job%3a7">job:7</a>`, "worker-12", "billing-3, 127.0.0.1:", "user default, redis-py 5.0.1", "A quorum votes.",
 		`<td data-of="refused most"><a href="lock?db=0&amp;name=job%3a7">job:7</a>`, `<td data-of="waited for longest"><a href="lock?db=0&amp;name=job%3a7">job:7</a>`)
 	if strings.Contains(shown, "evil") {
 		t.Error("the pattern leaves evil in")
 	}
-	wantOn(t, browser.show(t, page+"lock?name=job:7"), "worker-12", ">held<", masters[2].Addr)
+	wantOn(t, browser.show(t, page+"lock?name=job:7"), "worker-12", ">held<", "<dd>billing-3</dd>", "<dd>127.0.0.1:", "<dd>redis-py 5.0.1</dd>", masters[2].Addr)
 	if shown = browser.show(t, page); !strings.Contains(shown, "&lt;img") || strings.Contains(shown, "<img") || strings.Contains(shown, "pwned<") {
 		t.Errorf("a token is more than text: %s", shown)
 	}
@@ -156,6 +161,7 @@ func (b browser) picture(t *testing.T, page string) {
 	if os.Getenv("LOCKPROXY_PICTURES") == "" {
 		return
 	}
+	eventually(t, cleanMax, "the charts have lines", func() error { return has(get(t, page), `class="acquired" points="6`) })
 	file, err := filepath.Abs("../docs/console.png")
 	if err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func locksRequest(db int, pattern string, most int) quorum.LocksRequest {
 
 // foundLocks is the reply of LOCKS, by name.
 func foundLocks(s *Server, db int, f *quorum.FoundLocks) Reply {
-	keepers := s.sessions.keepers()
+	holder := s.Holders()
 	slices.SortFunc(f.Locks, func(a, b quorum.FoundLock) int { return strings.Compare(a.Name, b.Name) })
 	all := Array{}
 	for i := range f.Locks {
@@ -109,29 +109,30 @@ func foundLocks(s *Server, db int, f *quorum.FoundLocks) Reply {
 			Bulk("fence"), fence,
 			Bulk("validity"), Int(l.TTL.Milliseconds()),
 			Bulk("waiters"), Int(s.gates.Waiting(key)),
-		}, s.holder(key, l.Token, keepers)))
+		}, holder(key, l.Token)))
 	}
 	return Map{Bulk("locks"), all, Bulk("unclear"), Int(f.Unclear), Bulk("end"), Bulk(f.Stop.String())}
 }
 
-// holder returns the connection that keeps the lock by HOLD, or else the last connection that took or extended the lock. holder
-// returns nil if the proxy remembers none, or the connection is gone.
-func (s *Server) holder(key quorum.Key, token string, keepers map[quorum.Key]*session) *session {
-	if keeper := keepers[key]; keeper != nil {
-		return keeper
+// Holders returns a function that tells the client of a lock: the client whose connection keeps the lock by HOLD at the time of the call
+// of Holders, or else the client that took or extended the lock last. The function returns a zero Client if the proxy remembers no client,
+// or the connection is gone.
+func (s *Server) Holders() func(key quorum.Key, token string) Client {
+	keepers := s.sessions.keepers()
+	return func(key quorum.Key, token string) Client {
+		holder := keepers[key]
+		if holder == nil {
+			holder = s.sessions.find(s.takers.of(key, token))
+		}
+		if holder == nil {
+			return Client{}
+		}
+		return holder.client()
 	}
-	if id := s.takers.of(key, token); id != 0 {
-		return s.sessions.find(id)
-	}
-	return nil
 }
 
 // appendClient appends the client's address, name, library and user to the fields of a lock; null for each unknown field.
-func appendClient(lock Map, holder *session) Map {
-	var is Client
-	if holder != nil {
-		is = holder.client()
-	}
+func appendClient(lock Map, is Client) Map {
 	for _, field := range [...][2]string{{"client", is.Addr}, {"name", is.Name}, {"library", is.Library}, {"user", is.User}} {
 		var text Reply = Null{}
 		if field[1] != "" {

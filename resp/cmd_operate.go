@@ -44,9 +44,9 @@ func lockInfo(s *Server, key quorum.Key, v *quorum.Viewed, fence int64) Reply {
 		Bulk("fence"), newest,
 		Bulk("waiters"), Int(s.gates.Waiting(key)),
 	}
-	var holder *session
+	var holder Client
 	if v.State == quorum.LockHeld {
-		holder = s.holder(key, v.View.Value, s.sessions.keepers())
+		holder = s.Holders()(key, v.View.Value)
 	}
 	return append(appendClient(info, holder), Bulk("masters"), masters)
 }

@@ -32,6 +32,7 @@ type Front interface {
 	Stats() resp.Stats
 	Gates() *gate.Gates
 	Hottest(n int) (refused, waited []resp.HotKey)
+	Holders() func(key quorum.Key, token string) resp.Client
 }
 
 // Options of a Console.
@@ -143,6 +144,7 @@ type lockRow struct {
 	DB      int
 	Held    bool
 	Lock    quorum.FoundLock
+	Client  resp.Client // of the holder; zero if this proxy does not know the client
 	Waiting int
 }
 
@@ -179,10 +181,11 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request) {
 // rows are the found locks, and without a pattern the locks with the longest queues. The row with the most waiters is first.
 func (c *Console) rows(db int, match string, found quorum.FoundLocks) []lockRow {
 	var rows []lockRow
-	gates, seen := c.front.Gates(), map[string]bool{}
+	gates, holder, seen := c.front.Gates(), c.front.Holders(), map[string]bool{}
 	for _, l := range found.Locks {
 		seen[l.Name] = true
-		rows = append(rows, lockRow{Name: l.Name, DB: db, Held: true, Lock: l, Waiting: gates.Waiting(quorum.Key{DB: db, Name: l.Name})})
+		key := quorum.Key{DB: db, Name: l.Name}
+		rows = append(rows, lockRow{Name: l.Name, DB: db, Held: true, Lock: l, Client: holder(key, l.Token), Waiting: gates.Waiting(key)})
 	}
 	for _, q := range gates.Longest(queuesShown) {
 		if q.Key.DB == db && !seen[q.Key.Name] && match == "" {
@@ -208,6 +211,7 @@ type lockPage struct {
 	head
 	Name    string
 	View    quorum.Viewed
+	Client  resp.Client // of the holder; zero if this proxy does not know the client
 	Fence   int64
 	Waiting int
 	Err     string
@@ -239,6 +243,9 @@ func (c *Console) lock(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		p.Err = err.Error()
+	}
+	if p.View.State == quorum.LockHeld {
+		p.Client = c.front.Holders()(key, p.View.View.Value)
 	}
 	render(w, "lock.html", p)
 }

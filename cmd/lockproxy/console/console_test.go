@@ -48,7 +48,10 @@ func (f *fake) Views(_ quorum.Key, done func(quorum.Viewed)) { done(f.view) }
 
 func (f *fake) Fence(_ quorum.Key, done func(quorum.FenceView)) { done(quorum.FenceView{Fence: 77}) }
 
-type fakeFront struct{ gates *gate.Gates }
+type fakeFront struct {
+	gates  *gate.Gates
+	holder *resp.Client // of every lock
+}
 
 func (fakeFront) Stats() resp.Stats    { return resp.Stats{Clients: 98765} }
 func (f fakeFront) Gates() *gate.Gates { return f.gates }
@@ -56,9 +59,15 @@ func (fakeFront) Hottest(int) (refused, waited []resp.HotKey) {
 	return []resp.HotKey{{Key: quorum.Key{Name: "<b>refused"}, PerMinute: 12.34}}, []resp.HotKey{{Key: quorum.Key{Name: "waited"}, PerMinute: 56.78}}
 }
 
-func newConsole(f *fake) *Console {
+func (f fakeFront) Holders() func(quorum.Key, string) resp.Client {
+	return func(quorum.Key, string) resp.Client { return *f.holder }
+}
+
+func newConsole(f *fake) *Console { return newConsoleOf(f, &resp.Client{}) }
+
+func newConsoleOf(f *fake, holder *resp.Client) *Console {
 	gates := gate.New(nil, nil, 3, nil)
-	return New(f, fakeFront{gates}, Options{Version: "v9", Databases: 16, Warnings: &Warnings{}})
+	return New(f, fakeFront{gates, holder}, Options{Version: "v9", Databases: 16, Warnings: &Warnings{}})
 }
 
 func get(c http.Handler, url string) *httptest.ResponseRecorder {
@@ -84,8 +93,8 @@ func TestAPageShowsWhatIsKnown(t *testing.T) {
 func TestWhateverIsInANameIsText(t *testing.T) {
 	evil := "<script>alert(1)</script>\x00\xff'\"&"
 	f := &fake{found: quorum.FoundLocks{Locks: []quorum.FoundLock{{Name: evil, Token: evil, Type: "string"}}}}
-	f.view.Masters = []quorum.MasterView{{Addr: evil, Value: evil, Reason: evil, Answered: true, Type: evil}}
-	c := newConsole(f)
+	f.view = quorum.Viewed{State: quorum.LockHeld, Masters: []quorum.MasterView{{Addr: evil, Value: evil, Reason: evil, Answered: true, Type: evil}}}
+	c := newConsoleOf(f, &resp.Client{Addr: evil, Name: evil, Library: evil, User: evil})
 	slog.New(c.opt.Warnings.Handler(slog.DiscardHandler)).Warn(evil, "key", evil)
 	for _, url := range []string{"/", "/?match=%3Cscript%3E%22", "/lock?name=%3Cscript%3E%00%ff%22"} {
 		w := get(c, url)
@@ -146,6 +155,38 @@ func TestALockHasAPage(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not on the page", want)
 		}
+	}
+}
+
+// Both pages name the client of the holder, and say where no client is known.
+func TestTheClientOfALockIsNamed(t *testing.T) {
+	f := &fake{found: quorum.FoundLocks{Locks: []quorum.FoundLock{{Name: "job:7", Type: "string", Token: "worker-12"}}}}
+	f.view = quorum.Viewed{State: quorum.LockHeld, View: quorum.View{Value: "worker-12"}}
+	for _, c := range []struct {
+		holder         resp.Client
+		onTable, alone []string
+	}{
+		{resp.Client{}, []string{`<td data-of="client"></td>`}, []string{"<dd>not known here: connected to another proxy, or gone</dd>"}},
+		{resp.Client{Addr: "10.0.0.9:4711", User: "default"},
+			[]string{`<td data-of="client"><span>10.0.0.9:4711 <small>user default</small></span></td>`},
+			[]string{"<dt>client</dt><dd>10.0.0.9:4711</dd>", "<dt>user</dt><dd>default</dd>"}},
+		{resp.Client{Addr: "10.0.0.9:4711", Name: "billing-3", Library: "redis-py 5.0.1", User: "billing"},
+			[]string{`<td data-of="client"><span>billing-3, 10.0.0.9:4711 <small>user billing, redis-py 5.0.1</small></span></td>`},
+			[]string{"<dt>name</dt><dd>billing-3</dd>", "<dt>library</dt><dd>redis-py 5.0.1</dd>", "<dt>user</dt><dd>billing</dd>"}},
+	} {
+		console := newConsoleOf(f, &c.holder)
+		for url, want := range map[string][]string{"/": c.onTable, "/lock?name=job:7": c.alone} {
+			body := get(console, url).Body.String()
+			for _, text := range want {
+				if !strings.Contains(body, text) {
+					t.Errorf("%s of %+v lacks %q: %s", url, c.holder, text, body)
+				}
+			}
+		}
+	}
+	f.view.State = quorum.LockFree
+	if body := get(newConsoleOf(f, &resp.Client{Addr: "10.0.0.9:4711"}), "/lock?name=job:7").Body.String(); strings.Contains(body, "4711") {
+		t.Errorf("a free lock has a client: %s", body)
 	}
 }
 
