@@ -130,7 +130,7 @@ func TestLooksThatFailSayWhy(t *testing.T) {
 		{[]string{"top", "--times", "1", "--proxy", absent}, 0, "connection refused"},
 		{[]string{"locks", "a", "b"}, 64, "lockproxy: locks: b: is one word too many; see lockproxy locks --help\n"},
 		{[]string{"status", "a"}, 64, "a: is one word too many"},
-		{[]string{"top", "--sort", "size"}, 64, `--sort: "size" is none of waiters, age, ttl, key`},
+		{[]string{"top", "--sort", "size"}, 64, `--sort: "size" is none of waiters, refused, age, ttl, key`},
 		{[]string{"locks", "--count", "1001"}, 64, `--count: "1001" is no number from 1 to 1000`},
 		{[]string{"lokcs"}, 2, "lokcs is no command; did you mean locks?"},
 	} {
@@ -265,5 +265,59 @@ func TestTopWithoutATerminal(t *testing.T) {
 		if err := json.Unmarshal([]byte(object), &look); err != nil || look.Proxies[0].Masters_clean != 3 || len(look.Found.Locks) != 2 {
 			t.Errorf("%v: %s", err, object)
 		}
+	}
+}
+
+// contend has a key with control characters refused often, and the key warm refused once and waited for.
+func contend(t *testing.T, p *harness.Proxy) {
+	t.Helper()
+	c := dial(t, p.Addr)
+	for _, key := range []string{"warm", "hot\x1b[2J\n"} {
+		for range 2 + 5*strings.Count(key, "hot") {
+			if reply, err := c.Do("SET", key, "me", "NX", "PX", "600000"); err != nil || reply[0] == '-' {
+				t.Fatalf("%q, %v", reply, err)
+			}
+		}
+	}
+	if reply, err := c.Do("LOCK", "warm", "60000", "WAIT", "300"); err != nil || reply[0] == '-' {
+		t.Fatalf("%q, %v", reply, err)
+	}
+}
+
+// top adds up the hottest keys of all proxies, and sorts the locks by refusals.
+func TestTopShowsTheHottestKeys(t *testing.T) {
+	masters := startMasters(t, 3)
+	one, two := startProxy(t, masters), startProxy(t, masters)
+	both := one.Addr + "," + two.Addr
+	if _, out := ends(t, nil, "top", "--proxy", both, "--times", "1"); strings.Contains(out, "/MIN") {
+		t.Errorf("there are hot keys before anybody contends: %s", out)
+	}
+	contend(t, one)
+	contend(t, two)
+	type hottest struct {
+		Refused []struct {
+			Key       string
+			DB        int
+			PerMinute float64 `json:"per_minute"`
+		} `json:"hot_refused"`
+		Waited []struct{ Key string } `json:"hot_waited"`
+	}
+	var look struct {
+		hottest
+		Proxies []hottest
+		Found   struct{ Locks []struct{ Key string } }
+	}
+	_, out := ends(t, nil, "top", "--proxy", both, "--times", "1", "--json")
+	if err := json.Unmarshal([]byte(out), &look); err != nil || len(look.Refused) != 2 || len(look.Waited) != 1 || len(look.Proxies) != 2 || len(look.Proxies[1].Refused) != 2 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	hot, parts := look.Refused[0], look.Proxies[0].Refused[0].PerMinute+look.Proxies[1].Refused[0].PerMinute
+	if hot.Key != "hot\x1b[2J\n" || hot.DB != 0 || hot.PerMinute < 5 || hot.PerMinute > parts+0.001 || hot.PerMinute < parts-0.001 || look.Waited[0].Key != "warm" {
+		t.Errorf("it tells %+v, of %+v", look.hottest, look.Proxies)
+	}
+	_, out = ends(t, nil, "top", "--proxy", both, "--times", "1", "--sort", "refused")
+	if list, locks := strings.Index(out, "REFUSED/MIN"), strings.Index(out, "KEY "); list < 0 || !strings.Contains(out, "WAITED S/MIN") ||
+		strings.Contains(out, "\x1b") || !strings.Contains(out[locks:], "\n\"hot\\x1b[2J\\n\"  me") || strings.Index(out, "\n\"hot") > strings.Index(out, "\nwarm") {
+		t.Errorf("it prints %s", out)
 	}
 }

@@ -151,7 +151,7 @@ func TestTopInATerminal(t *testing.T) {
 		t.Errorf("who is waited for does not come first: %s", all)
 	}
 	term.press(t, "k")
-	term.wants(t, 120, 30, "k key: key")
+	term.wants(t, 120, 30, "sorted by key;")
 	eventually(t, "the locks are sorted by name", func() error {
 		if all := strings.Join(term.screen(), "\n"); strings.Index(all, "job:8") < strings.Index(all, "job:7") {
 			return errors.New(all)
@@ -163,9 +163,32 @@ func TestTopInATerminal(t *testing.T) {
 	term.resize(t, 200, 50)
 	term.wants(t, 200, 50, "job:7 worker-a")
 	term.press(t, "q")
-	if code := term.exit(t); code != 0 || !strings.HasSuffix(term.output(), "\x1b[?25h\x1b[?1049l") {
+	if code := term.exit(t); code != 0 || !strings.HasSuffix(term.output(), "\x1b[?7h\x1b[?25h\x1b[?1049l") {
 		t.Errorf("exit code %d; at the end it shows %q", code, term.output()[max(len(term.output())-40, 0):])
 	}
+}
+
+// The hottest keys stand beside each other in a wide window, below each other in a narrow one, and leave room for locks in a small one.
+func TestTopShowsTheHottestKeysInATerminal(t *testing.T) {
+	p := startProxy(t, startMasters(t, 3))
+	contend(t, p)
+	term := inTerminal(t, 120, 40, "top", "--proxy", p.Addr, "--every", "1h", "--sort", "refused")
+	term.wants(t, 120, 40, "REFUSED/MIN DB KEY WAITED S/MIN DB KEY")
+	term.wants(t, 120, 40, `0 "hot\x1b[2J\n"`)
+	if strings.Contains(term.output(), "\x1b[2J") {
+		t.Error("a key clears the terminal")
+	}
+	if all := strings.Join(term.screen(), "\n"); strings.LastIndex(all, "hot") > strings.LastIndex(all, "warm") {
+		t.Errorf("the lock with most refusals does not come first: %s", all)
+	}
+	term.resize(t, 60, 24)
+	term.wants(t, 60, 24, `"hot\x1b[2J\n"`)
+	term.wants(t, 60, 24, "0 warm WAITED S/MIN DB KEY")
+	term.wants(t, 60, 24, "KEY HOLDER")
+	term.press(t, "w")
+	term.wants(t, 60, 24, "sorted by waiters;")
+	term.press(t, "r")
+	term.wants(t, 60, 24, "sorted by refused;")
 }
 
 // It follows what happens, and ends by ^C as by q.

@@ -65,9 +65,10 @@ With several proxies, the lock is extended through whichever answers: a proxy th
 			Examples: []string{"lockproxy status --proxy 10.0.0.4:6380,10.0.0.5:6380"},
 		},
 		{
-			Name: "top", Help: "show proxies, masters and locks again and again", Run: Top,
+			Name: "top", Help: "show proxies, masters, hottest keys and locks again and again", Run: Top,
 			Usage: []string{"lockproxy top [PATTERN] [flags]"},
-			Text: `In a terminal the view is drawn anew, and fits the window: q ends, w, a, t and k sort the locks by waiters, age, TTL and key. ` +
+			Text: `In a terminal the view is drawn anew, and fits the window: q ends, w, r, a, t and k sort the locks by waiters, refused attempts, age, TTL and key. ` +
+				`The hottest keys are those with the most refused attempts, and the most seconds of waiting, a minute, lately, over the proxies named. ` +
 				`If the output is no terminal, the looks are printed below each other, with --json each as one line.`,
 			Flags: newViewer().flags(), Operands: []string{"PATTERN"}, Variables: variables, Exits: askExits,
 			Examples: []string{"lockproxy top", "lockproxy top 'job:*' --sort age --every 1s", "lockproxy top --json --times 1"},

@@ -31,6 +31,7 @@ type Lock struct {
 	Name    *string `json:"name"`
 	Library *string `json:"library"`
 	User    *string `json:"user"`
+	refused float64 // attempts a minute, for the order of top; 0 if the lock is not among the hottest keys
 }
 
 // Locks is a proxy's list of locks.
@@ -234,6 +235,9 @@ func printable(name string) string {
 var orders = map[string]func(a, b Lock) int{
 	"waiters": func(a, b Lock) int {
 		return cmp.Or(cmp.Compare(b.Waiters, a.Waiters), cmp.Compare(value(b.Age), value(a.Age)), strings.Compare(a.Key, b.Key))
+	},
+	"refused": func(a, b Lock) int {
+		return cmp.Or(cmp.Compare(b.refused, a.refused), cmp.Compare(b.Waiters, a.Waiters), strings.Compare(a.Key, b.Key))
 	},
 	"age": func(a, b Lock) int {
 		return cmp.Or(cmp.Compare(value(b.Age), value(a.Age)), strings.Compare(a.Key, b.Key))

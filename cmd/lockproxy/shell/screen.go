@@ -42,7 +42,7 @@ func openScreen(out io.Writer) *screen {
 			s.keys <- key[0]
 		}
 	}()
-	fmt.Fprint(s.out, "\x1b[?1049h\x1b[?25l")
+	fmt.Fprint(s.out, "\x1b[?1049h\x1b[?25l\x1b[?7l") // no wrapping: a character may be two columns wide
 	return s
 }
 
@@ -58,28 +58,37 @@ func fileOf(w io.Writer) *os.File {
 }
 
 func (s *screen) close() {
-	fmt.Fprint(s.out, "\x1b[?25h\x1b[?1049l")
+	fmt.Fprint(s.out, "\x1b[?7h\x1b[?25h\x1b[?1049l")
 	_ = term.Restore(int(os.Stdin.Fd()), s.before)
 	signal.Stop(s.resized)
 	signal.Stop(s.ended)
 }
 
-// draw shows as much of a text as there is room for, and a line at the bottom.
-func (s *screen) draw(text, bottom string) {
+// A room is the size of a window. The zero room has no bounds.
+type room struct{ columns, rows int }
+
+// room returns the present size of the window.
+func (s *screen) room() room {
 	columns, rows, err := term.GetSize(int(s.out.Fd()))
 	if err != nil || columns < 1 || rows < 2 {
-		columns, rows = 80, 24
+		return room{80, 24}
 	}
+	return room{columns, rows}
+}
+
+// draw shows as much of a text as there is room for, and a line at the bottom.
+func (s *screen) draw(text, bottom string) {
+	in := s.room()
 	var b strings.Builder
 	b.WriteString("\x1b[H")
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	for i := range rows - 1 {
+	for i := range in.rows - 1 {
 		if i < len(lines) {
-			b.WriteString(cut(lines[i], columns))
+			b.WriteString(cut(lines[i], in.columns))
 		}
 		b.WriteString("\x1b[K\r\n")
 	}
-	b.WriteString("\x1b[7m" + cut(bottom, columns) + "\x1b[0m\x1b[K")
+	b.WriteString("\x1b[7m" + cut(bottom, in.columns) + "\x1b[0m\x1b[K")
 	_, _ = io.WriteString(s.out, b.String())
 }
 

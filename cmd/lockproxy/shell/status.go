@@ -24,7 +24,8 @@ type Status struct {
 	Masters  []Master          `json:"masters"`
 	Counters map[string]int64  `json:"counters"`
 	Upstream map[string]string `json:"upstream,omitempty"`
-	asked    time.Time
+	Hottest
+	asked time.Time
 }
 
 // A Master is one master, as a proxy sees it.
@@ -88,7 +89,7 @@ func ShowStatus(args, env []string, stdout, stderr io.Writer) int {
 
 // statusOf asks one proxy. After a failure, the status has an Error.
 func statusOf(proxies *client.Proxies, addr string) *Status {
-	is := &Status{Proxy: addr, asked: time.Now()}
+	is := &Status{Proxy: addr, asked: time.Now(), Hottest: Hottest{Refused: []HotKey{}, Waited: []HotKey{}}} // no null in JSON
 	one := *proxies
 	one.Addrs = []string{addr}
 	conn, err := one.Connect(time.Now().Add(askMax))
@@ -143,6 +144,7 @@ func (s *Status) read(info string) {
 			s.Counters[name] = integer(value)
 		}
 	}
+	s.Hottest.read(lines)
 	if addr := lines["upstream"]; addr != "" {
 		s.Upstream = map[string]string{"addr": addr, "down": lines["upstream_down"], "cause": lines["upstream_cause"]}
 	}

@@ -33,7 +33,7 @@ func newViewer() *viewer {
 func (v *viewer) flags() []cli.Flag {
 	return append([]cli.Flag{
 		{Name: "every", Arg: "duration", Default: "2s", Help: "how often to look", Set: cli.Duration(&v.every, 200*time.Millisecond, time.Hour)},
-		{Name: "sort", Arg: "order", Default: "waiters", Help: "the order of locks: waiters, age, ttl or key", Set: cli.OneOf(&v.order, "waiters", "age", "ttl", "key")},
+		{Name: "sort", Arg: "order", Default: "waiters", Help: "the order of locks: waiters, refused, age, ttl or key", Set: cli.OneOf(&v.order, "waiters", "refused", "age", "ttl", "key")},
 		{Name: "count", Arg: "number", Default: "200", Help: "how many locks to look at", Set: cli.Number(&v.count, 1, locksMax)},
 		{Name: "times", Arg: "number", Default: "without end", Help: "end after so many looks", Set: cli.Number(&v.times, 1, 1<<30)},
 		{Name: "json", Help: "print one JSON object in a line for each look", Set: cli.Yes(&v.json)},
@@ -45,6 +45,7 @@ type Look struct {
 	At      time.Time          `json:"at"`
 	Proxies []*Status          `json:"proxies"`
 	Rates   map[string]float64 `json:"rates_per_sec"` // over all proxies, since the look before
+	Hottest                    // over all proxies
 	Found   *Locks             `json:"found"`
 	Error   string             `json:"error,omitempty"` // why there are no locks
 }
@@ -82,7 +83,7 @@ func (v *viewer) plain(proxies *client.Proxies, stdout io.Writer) int {
 		if v.json {
 			printJSON(&out, look)
 		} else {
-			v.write(&out, look)
+			v.write(&out, look, room{})
 			fmt.Fprintln(&out)
 		}
 		if _, err := stdout.Write(out.Bytes()); err != nil {
@@ -131,17 +132,19 @@ func (v *viewer) interactive(proxies *client.Proxies, s *screen) int {
 			if key == 'q' || key == 3 || key == 4 { // ^C, ^D
 				return exitOK
 			}
-			if order := map[byte]string{'w': "waiters", 'a': "age", 't': "ttl", 'k': "key"}[key]; order != "" {
+			if order := map[byte]string{'w': "waiters", 'r': "refused", 'a': "age", 't': "ttl", 'k': "key"}[key]; order != "" {
 				v.order = order
 			}
 		case <-s.ended:
 			return exitOK
 		}
 		var out bytes.Buffer
-		if latest != nil {
-			v.write(&out, latest)
+		if latest == nil {
+			fmt.Fprintln(&out, "asking", strings.Join(proxies.Addrs, ", "))
+		} else {
+			v.write(&out, latest, s.room())
 		}
-		s.draw(out.String(), "q ends; sort by w waiters, a age, t TTL, k key: "+v.order)
+		s.draw(out.String(), "sorted by "+v.order+"; q ends; sort by w waiters, r refused, a age, t TTL, k key")
 		if v.times > 0 && n >= v.times {
 			return exitOK
 		}
@@ -166,10 +169,14 @@ func (v *viewer) look(proxies *client.Proxies, before *Look) *Look {
 			}
 		}
 	}
+	l.Hottest = hottestOf(l.Proxies)
 	found, err := findLocks(proxies, v.pattern, v.count)
 	if err != nil {
 		l.Error = err.Error()
 		return l
+	}
+	for i := range found.Locks {
+		found.Locks[i].refused = l.refusals(found.Locks[i].Key, v.db)
 	}
 	l.Found = found
 	return l
@@ -179,7 +186,7 @@ func (v *viewer) look(proxies *client.Proxies, before *Look) *Look {
 var rated = []string{"acquired", "refused", "no_quorum", "extended", "released"}
 
 // write prints a look for a person.
-func (v *viewer) write(w io.Writer, l *Look) {
+func (v *viewer) write(w io.Writer, l *Look, in room) {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "PROXY\tVOTING\tCLIENTS\tHOLD\tWAIT\tP99\tVERSION\tUP\tSTATE")
 	for _, p := range l.Proxies {
@@ -210,6 +217,10 @@ func (v *viewer) write(w io.Writer, l *Look) {
 			writeMasters(w, p.Masters)
 			break
 		}
+	}
+	if len(l.Refused)+len(l.Waited) > 0 {
+		fmt.Fprintln(w)
+		l.Hottest.write(w, in)
 	}
 	fmt.Fprintln(w)
 	switch {
