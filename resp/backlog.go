@@ -50,7 +50,7 @@ func (b *backlog) output(sl *slot, n int) (spent string) {
 func (b *backlog) weigh(n int) {
 	b.slots += n
 	if now := b.slots / weighStep * weighStep; now != b.counted {
-		b.memory.addSlots(now - b.counted)
+		b.memory.add(0, int64(now-b.counted))
 		b.counted = now
 	}
 }

@@ -51,7 +51,7 @@ func setRemaining(c *call, ttl time.Duration, condition quorum.ExpireCondition) 
 		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // the lock is deleted: each lock has a TTL, so only NX and GT keep the lock
 			c.session.holds.endUnless(key, "")
 		}
-		c.engine().Expire(quorum.ExpireRequest{Key: key, TTL: ttl, Condition: condition}, done)
+		c.server.engine.Expire(quorum.ExpireRequest{Key: key, TTL: ttl, Condition: condition}, done)
 	})
 }
 
@@ -93,7 +93,7 @@ func runDel(c *call) Reply {
 		c.session.holds.endUnless(c.key(name), "")
 	}
 	s, db := c.session, c.session.identity.db
-	c.engine().RemoveAll(db, names, func(name string, is quorum.Changed) {
+	c.server.engine.RemoveAll(db, names, func(name string, is quorum.Changed) {
 		if is.Applied {
 			s.audit(Event{What: Deleted, Key: quorum.Key{DB: db, Name: name}})
 		}

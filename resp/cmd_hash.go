@@ -31,7 +31,7 @@ func askMasters(c *call, req quorum.AskRequest, reply func(any) Reply) Reply {
 	return c.begin(overlapAny, c.args[c.cmd.keys.first], made, func(sl *slot) {
 		w := c.session.transaction.watches(sl.key)
 		req.Key, req.Command = sl.key, slices.Clone(c.args)
-		c.engine().Ask(req, func(a quorum.Asked) {
+		c.server.engine.Ask(req, func(a quorum.Asked) {
 			if a.Exists {
 				w.finds()
 			}

@@ -59,7 +59,7 @@ func runLock(c *call) Reply {
 		awaitLock(c, sl, req, o.wait, done)
 	} else {
 		req.Insist = sl.insist
-		c.engine().Acquire(req, done)
+		c.server.engine.Acquire(req, done)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func release(c *call, name, token string, alien script.Alien, answer func(*outco
 		//mutant: a held lock that was given back is extended
 		c.session.holds.end(sl.key, token)
 		c.server.takers.forget(sl.key, token)
-		c.engine().Release(sl.key, token, c.session.auditReleased(Event{Key: sl.key, Token: token}, sl.released))
+		c.server.engine.Release(sl.key, token, c.session.auditReleased(Event{Key: sl.key, Token: token}, sl.released))
 	})
 }
 
@@ -163,7 +163,7 @@ func extend(c *call, req quorum.ExtendRequest, alien script.Alien, answer func(*
 		if h := c.session.holds.find(req.Key, req.Token); h != nil {
 			h.extendBy(req, sl.extended)
 		} else {
-			c.engine().Extend(req, sl.extended)
+			c.server.engine.Extend(req, sl.extended)
 		}
 	})
 }
@@ -175,7 +175,7 @@ func runFence(c *call) Reply {
 		return errNotInt
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
-		c.engine().Fence(sl.key, func(v quorum.FenceView) {
+		c.server.engine.Fence(sl.key, func(v quorum.FenceView) {
 			//mutant: an older fence is the newest
 			sl.resolve(outcome{err: v.Err, done: count(n > 0 && v.Fence == n)})
 		})

@@ -33,7 +33,7 @@ func runLocks(c *call) Reply {
 		if req.Names == nil {
 			req.First = s.gates.Waited(db, locksMax)
 		}
-		c.engine().Locks(req, func(f quorum.FoundLocks) {
+		c.server.engine.Locks(req, func(f quorum.FoundLocks) {
 			if f.Err != nil {
 				sl.resolve(outcome{err: f.Err})
 				return

@@ -60,7 +60,7 @@ func runWatch(c *call) Reply {
 		return nil
 	}
 	for _, w := range fresh {
-		w.notice = c.engine().Notice(w.key)
+		w.notice = c.server.engine.Notice(w.key)
 	}
 	t.watched = append(t.watched, fresh...)
 	look := func(now []quorum.View) []quorum.Edit {
@@ -69,7 +69,7 @@ func runWatch(c *call) Reply {
 		}
 		return nil
 	}
-	c.engine().Exec(quorum.ExecRequest{DB: c.session.identity.db, Keys: names, Brief: slices.Repeat([]bool{true}, len(names)), Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
+	c.server.engine.Exec(quorum.ExecRequest{DB: c.session.identity.db, Keys: names, Brief: slices.Repeat([]bool{true}, len(names)), Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
 	return nil
 }
 

@@ -7,7 +7,7 @@ import "lockproxy/quorum"
 // runLockInfo tells every master's state of a key, and the state of the lock that follows. LOCKINFO also answers without a quorum.
 func runLockInfo(c *call) Reply {
 	return c.begin(overlapAny, c.args[1], made, func(sl *slot) {
-		key, s, engine, w := sl.key, c.server, c.engine(), c.session.transaction.watches(sl.key)
+		key, s, engine, w := sl.key, c.server, c.server.engine, c.session.transaction.watches(sl.key)
 		engine.Views(key, func(v quorum.Viewed) {
 			if v.State != quorum.LockFree {
 				w.finds()
@@ -84,7 +84,7 @@ func runForceUnlock(c *call) Reply {
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
 		s, key, by := c.session, sl.key, c.session.identity.user
 		c.session.holds.endUnless(key, "")
-		c.engine().Break(key, func(b quorum.Changed) {
+		c.server.engine.Break(key, func(b quorum.Changed) {
 			what := "nothing was there"
 			switch {
 			case b.Err != nil:

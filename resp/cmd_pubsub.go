@@ -198,7 +198,7 @@ func errChannelsMax(most int64) Error {
 
 // channels lists the channels with a subscriber on any proxy; patterns do not count.
 func channels(c *call, kind pubsub.Kind) Reply {
-	for _, m := range c.engine().Masters() {
+	for _, m := range c.server.engine.Masters() {
 		if m.Channels > channelsMax {
 			return errChannelsMax(m.Channels)
 		}
@@ -297,7 +297,7 @@ func runPubsubNumPat(c *call) Reply {
 // poll asks all masters, and merges the answers to one reply.
 func poll(c *call, question []any, merge func(replies []any) Reply) Reply {
 	return c.beginKeyless(made, func(sl *slot) {
-		c.engine().Poll(question, func(p quorum.Polled) {
+		c.server.engine.Poll(question, func(p quorum.Polled) {
 			sl.resolve(outcome{err: p.Err, reply: polled{p.Replies, merge}})
 		})
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 func runGet(c *call) Reply {
-	return c.begin(overlapAny, c.args[1], valueOrNull, func(sl *slot) { c.engine().Get(sl.key, sl.viewed) })
+	return c.begin(overlapAny, c.args[1], valueOrNull, func(sl *slot) { c.server.engine.Get(sl.key, sl.viewed) })
 }
 
 func runStrlen(c *call) Reply {
@@ -70,7 +70,7 @@ func peek(c *call, answer func(*quorum.View) Reply) Reply {
 // peekAll is peek for several different keys, in pieces.
 func peekAll(c *call, names []string, answer func([]quorum.View) Reply) Reply {
 	return begunInPieces(c, names, func(sl *slot, names []string) {
-		c.engine().Peek(sl.key.DB, names, func(views []quorum.View, err error) {
+		c.server.engine.Peek(sl.key.DB, names, func(views []quorum.View, err error) {
 			o := outcome{err: err, done: 1}
 			if err == nil {
 				o.reply = answer(views)
@@ -97,7 +97,7 @@ func runMGet(c *call) Reply {
 	limits := &c.server.cfg.Limits
 	return begunInPieces(c, distinct(given), func(sl *slot, names []string) {
 		req := quorum.GetAllRequest{DB: sl.key.DB, Names: names, Most: limits.Output - len(given)*mgetOverhead}
-		c.engine().GetAll(req, func(views []quorum.View, err error) {
+		c.server.engine.GetAll(req, func(views []quorum.View, err error) {
 			if tooLong, ok := errors.AsType[*quorum.TooLong](err); ok {
 				err = fmt.Errorf("ERR %w, which max_output (%s) has room for: ask for fewer keys at a time, or raise max_output",
 					tooLong, wire.SizeText(limits.Output))

@@ -48,7 +48,7 @@ func compiled(c *call, s *script.Script) (known *script.Script, refused Reply, d
 	}
 	replies := &c.session.replies
 	var answer *quorum.Compiled // guarded by replies.mu
-	c.engine().Compile(c.session.identity.db, s.Text, func(a quorum.Compiled) {
+	c.server.engine.Compile(c.session.identity.db, s.Text, func(a quorum.Compiled) {
 		replies.mu.Lock()
 		answer = &a
 		replies.waker.wake()
@@ -172,7 +172,7 @@ func acquireByScript(c *call, req quorum.AcquireRequest, m *script.Meaning, alie
 				sl.acquired(a)
 			}
 		}
-		c.engine().Acquire(req, done)
+		c.server.engine.Acquire(req, done)
 	})
 }
 
@@ -185,7 +185,7 @@ func query(c *call, op script.Call, m *script.Meaning) Reply {
 		return valueReply(m.Answer(script.Outcome{
 			Result: op.Result(o.done > 0, o.text), Value: o.text, TTL: max(o.ttl, 0),
 		}))
-	}, func(sl *slot) { c.engine().Read(sl.key, sl.viewed) })
+	}, func(sl *slot) { c.server.engine.Read(sl.key, sl.viewed) })
 }
 
 // valueReply puts a script's value into the client's protocol.
@@ -244,7 +244,7 @@ func runScriptKill(c *call) Reply {
 		if up != nil {
 			there = up.KillScript()
 		}
-		c.engine().KillScripts(func(err error) {
+		c.server.engine.KillScripts(func(err error) {
 			refused, _ := errors.AsType[upstream.ReplyError](there)
 			switch {
 			case err == nil, up != nil && there == nil:

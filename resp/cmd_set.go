@@ -102,7 +102,7 @@ func acquire(c *call, req quorum.AcquireRequest, answer func(*outcome) Reply) Re
 	return c.begin(overlapAny, c.args[1], answer, func(sl *slot) {
 		switch past := req.TTL <= 0; { // a Unix time in the past: nothing can be held until then
 		case past && req.WantHolder:
-			c.engine().Get(sl.key, func(v quorum.View) {
+			c.server.engine.Get(sl.key, func(v quorum.View) {
 				sl.acquired(quorum.Acquired{Err: v.Err, Refused: v.Err == nil, Holder: v.Value})
 			})
 		case past:
@@ -110,7 +110,7 @@ func acquire(c *call, req quorum.AcquireRequest, answer func(*outcome) Reply) Re
 		default:
 			req.Key, req.Token, req.Insist = sl.key, c.args[2], sl.insist
 			sl.token = req.Token
-			c.engine().Acquire(req, sl.acquired)
+			c.server.engine.Acquire(req, sl.acquired)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func writeKey(c *call, req quorum.WriteRequest) Reply {
 				sl.written(w)
 			}
 		}
-		c.engine().Write(req, done)
+		c.server.engine.Write(req, done)
 	})
 }
 
@@ -152,7 +152,7 @@ func setExpired(c *call, o setOptions) Reply {
 	}
 	return c.begin(overlapNone, c.args[1], answer, func(sl *slot) {
 		c.session.holds.endUnless(sl.key, "")
-		c.engine().Remove(sl.key, sl.changed)
+		c.server.engine.Remove(sl.key, sl.changed)
 	})
 }
 

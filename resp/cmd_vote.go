@@ -58,7 +58,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 	}
 	session, db := c.session, c.session.identity.db
 	sl.events = votedEvents(c.server, s.Family, &req)
-	c.engine().Run(req, func(r quorum.Ran) {
+	c.server.engine.Run(req, func(r quorum.Ran) {
 		auditVoted(session, s.Family, &req, &r)
 		session.server.hottest.vote(&req, &r)
 		for _, name := range r.Replaced {

@@ -31,12 +31,14 @@ func (c *call) key(name string) quorum.Key {
 	return quorum.Key{DB: c.session.identity.db, Name: name}
 }
 
-func (c *call) engine() Engine { return c.server.engine }
-
 // dispatch runs the command that the parser found.
 func (r *reader) dispatch() {
 	s := r.session
-	if !r.await(func() bool { return s.replies.admits(r.pipeline()) }) {
+	most := s.server.cfg.Limits.Pipeline
+	if !r.parser.Authed {
+		most = min(most, depthBeforeAuth)
+	}
+	if !r.await(func() bool { return s.replies.admits(most) }) {
 		return
 	}
 	if !s.memory.take(r.parser.Size) {
@@ -87,8 +89,7 @@ var way = [...]checkpoint{
 	passKnown,       // row, arguments, login, reserved keys: as Redis checks
 	passSubscribed,  // a subscribed RESP2 client may send little
 	passLost,        // the loss of a held lock is told first
-	passTransaction, // inside MULTI, the command is queued
-	passWatch,       // a watched key is looked at together with its mark
+	passTransaction, // inside MULTI, the command is queued; a watched key is looked at together with its mark
 }
 
 func passAttack(c *call) (Reply, bool) {
@@ -152,7 +153,7 @@ func passSubscribed(c *call) (Reply, bool) {
 }
 
 func passLost(c *call) (Reply, bool) {
-	if c.session.holds.lost.any() {
+	if c.session.holds.lost.n.Load() > 0 {
 		if refused := tellLost(c); refused != nil {
 			return rejected(c, refused), false
 		}
@@ -162,18 +163,15 @@ func passLost(c *call) (Reply, bool) {
 }
 
 func passTransaction(c *call) (Reply, bool) {
-	if !c.session.transaction.open() || c.cmd.flags&atOnce != 0 {
-		c.runs = true
-		return nil, true
+	t := &c.session.transaction
+	if t.open() && c.cmd.flags&atOnce == 0 {
+		return enqueue(c), false
 	}
-	return enqueue(c), false
-}
-
-func passWatch(c *call) (Reply, bool) {
-	if len(c.session.transaction.watched) == 0 {
-		return nil, true
+	c.runs = true
+	if len(t.watched) > 0 {
+		return runWatching(c)
 	}
-	return runWatching(c)
+	return nil, true
 }
 
 // listensOnly says whether the row's command is closed to the client because of a subscription.

@@ -49,26 +49,22 @@
 //
 // The files, in reading order:
 //
-//	table.go, command.go            the command table; the parts of a row (flags.go, keyspec.go, usage.go)
+//	table.go, command.go            the command table; the parts of a row (usage.go)
 //	server.go, session.go           connections and their parts; how a connection ends (ending.go)
 //	reader.go, input.go, dispatch.go  how a command is found (package wire), the way past the checkpoints, and the run
 //	claim.go, slot.go, replies.go,  the command's place in the order of replies, and the commands that it may overlap; how replies are
 //	overlap.go, backlog.go, turn.go,  written
-//	waker.go, writer.go
-//	reply.go, texts.go              the kinds of reply (package wire), and the errors in Redis's words
-//	engine.go, config.go            the needs of the package: the engine, and settings
+//	writer.go
+//	reply.go                        the kinds of reply (package wire), and the errors in Redis's words
+//	config.go                       the needs of the package: settings, and the engine
 //	cmd_*.go                        the handlers, by group
 //	plan*.go, names.go              commands that read and change at one moment
 //	transaction.go                  MULTI: the queued commands, and the watched keys
 //	hold*.go, waits.go,             locks that a connection has or waits for, and its topics
 //	subscriptions.go
-//	tracking.go                     CLIENT TRACKING: clients cache nothing
-//	halfclose.go, janitor.go        clients gone or slow
-//	refusals.go, protected.go       clients being turned away
-//	budget.go, account.go,          memory for all clients together; who goes when memory is spent; clients that have
-//	relief.go, sessions.go,           still to log in, and the memory of their TLS handshakes
-//	strangers.go, metered.go
-//	load.go                         clients that wait until the engine can answer in time
+//	halfclose.go, refusals.go       clients gone; clients being turned away
+//	budget.go, relief.go,           memory for all clients together; who goes when memory is spent; clients that have still to log in
+//	sessions.go, strangers.go
 //	identity.go, warn.go,           clients in CLIENT LIST, in the log, in INFO
 //	errorstats.go
 //	takers.go, audit.go             the client of a lock; the events of the audit log
@@ -78,8 +74,7 @@
 //	router*.go,                     commands that are not about locks: where a command is served, and the way there;
 //	upstream_forward.go             package upstream knows the server
 //	uplink.go, upstream_link.go,    over the session's own link, which follows the client to another database
-//	upstream_relay.go,
-//	upstream_select.go
+//	upstream_relay.go
 //	upstream_transaction.go,        MULTI with an upstream, and the upstream's part in a drain
 //	upstream_drain.go
 //

@@ -16,14 +16,12 @@ const lostChannel = reservedPrefix + "lost:"
 // LostMessage is the log line for the loss of a held lock.
 const LostMessage = "a held lock was lost: it could not be extended"
 
-// losses are the keys of lost locks. The reply to the next command on such a key tells of the loss. holds.mu guards the fields; any needs
-// no mutex.
+// losses are the keys of lost locks. The reply to the next command on such a key tells of the loss. holds.mu guards the fields; n may be
+// read without.
 type losses struct {
 	keys map[quorum.Key]struct{}
 	n    atomic.Int32 // len(keys)
 }
-
-func (l *losses) any() bool { return l.n.Load() > 0 }
 
 func (l *losses) add(key quorum.Key) {
 	if l.keys == nil {
@@ -95,7 +93,7 @@ func tellLost(c *call) Reply {
 // regain forgets the loss of a key, if the reply about to be written gives the client a lock of the key again.
 func (hs *holds) regain(sl *slot) {
 	//mutant: a loss is told to who has the lock again
-	if !sl.out.taken || !hs.lost.any() {
+	if !sl.out.taken || hs.lost.n.Load() == 0 {
 		return
 	}
 	keys := sl.out.lock.AppendKeys(nil) // not all keys of the command: an EXEC may only read some

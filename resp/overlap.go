@@ -47,9 +47,6 @@ func (sl *slot) touches(key quorum.Key) bool {
 	return sl.key == key || sl.key.DB == key.DB && slices.Contains(sl.others, key.Name)
 }
 
-// owedThere says whether the upstream still owes replies to the slot's commands.
-func (sl *slot) owedThere() bool { return sl.from != proxy && sl.left > 0 }
-
 // repliesDone says whether the upstream owes the client no reply. If not, the reader waits for the owed replies.
 func (r *replies) repliesDone() bool { return r.done((*slot).owedThere) }
 

@@ -173,7 +173,7 @@ func execute(c *call, names []string, queue []*queued, begin func() ([]quorum.Ma
 		return edits
 	}
 	s := c.session
-	c.engine().Exec(req, func(x quorum.Executed) {
+	c.server.engine.Exec(req, func(x quorum.Executed) {
 		done := func() { sl.onExecuted(x, reply) }
 		switch {
 		case !x.Done:

@@ -23,7 +23,7 @@ type reader struct {
 	in       input
 	wire     *metered // below TLS; nil: the connection has no TLS
 	parser   wire.Parser
-	line     *admission.Place // the place in line under overload (load.go)
+	line     *admission.Place // the place in line under overload; see mayBegin
 	lined    time.Time        // when this command began to wait in line; zero: the command does not wait
 	dropped  bool             // a waiting command was given up: no further command is run
 	over     bool             // the connection is of no more use
@@ -46,12 +46,6 @@ func (r *reader) init(s *session) {
 	l := &s.server.limits
 	r.parser.Limits = wire.Limits{Args: l.Args, Bulk: l.Bulk, Command: l.Command}
 	r.line = s.server.engine.Admission().Place(s.replies.kick)
-}
-
-// meter has the memory budget count the client's input within TLS.
-func (r *reader) meter(m *metered) {
-	r.wire = m
-	m.account, m.counted = &r.session.memory, &r.in.counted
 }
 
 // run reads and runs commands until the connection is of no more use.
@@ -80,8 +74,8 @@ func (r *reader) read() {
 	n, err := s.conn.Read(space)
 	if n > 0 {
 		s.active.Store(s.server.clock.Load())
-		r.in.filled(n)
-		r.delivered()
+		r.in.w += n
+		r.wire.delivered()
 	}
 	switch {
 	case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.replies.rearm():
@@ -122,19 +116,12 @@ func (r *reader) speaksTLS() bool {
 
 // shookHands notes the complete TLS handshake: a client without a need to log in is no stranger any more.
 func (r *reader) shookHands() {
-	r.delivered()
+	r.wire.delivered()
 	if r.wire != nil {
 		r.wire.free = recordFree
 	}
 	if r.parser.Authed {
 		r.session.introduce()
-	}
-}
-
-// delivered notes that TLS has delivered the bytes read.
-func (r *reader) delivered() {
-	if r.wire != nil {
-		r.wire.delivered()
 	}
 }
 
@@ -191,7 +178,7 @@ func (r *reader) runAll() {
 
 // yield passes on, before the reader reads, whatever others wait for: requests to the upstream, replies to the writer, a turn in line.
 func (r *reader) yield() {
-	r.sendThere()
+	r.session.uplink.flush()
 	r.session.replies.wakeWriter()
 	r.line.Yield()
 }
@@ -237,18 +224,38 @@ func (r *reader) hear() bool {
 	return !s.replies.isGone()
 }
 
-// pipeline is how many commands of the client may be under way.
-func (r *reader) pipeline() int {
-	most := r.session.server.cfg.Limits.Pipeline
-	if !r.parser.Authed {
-		most = min(most, depthBeforeAuth)
+// mayBegin says whether the reader may begin an operation of the engine on so many keys. If not, the command waits, as behind a full
+// pipeline, with all input behind the command, until a kick tells the reader of its turn. Commands without an operation of the engine are
+// not held up.
+//
+// A reader that waits for the upstream could not use its turn, perhaps for long. So the reader flushes its requests to the upstream before
+// asking for a turn, and gives an unused turn back before any wait, even a wait for the upstream's command table.
+func (r *reader) mayBegin(keys int) bool {
+	r.session.uplink.flush()
+	if !r.line.Admit(keys) {
+		if r.lined.IsZero() {
+			r.lined = time.Now()
+		}
+		return false
 	}
-	return most
+	if !r.lined.IsZero() {
+		r.warnLine(time.Since(r.lined))
+		r.lined = time.Time{}
+	}
+	return true
 }
 
-// sendThere flushes the requests gathered for the upstream.
-func (r *reader) sendThere() {
-	if r.session.uplink.link != nil {
-		r.session.uplink.link.flush()
+// longLine is the wait in line from which the log is told: a burst is over sooner.
+const longLine = time.Second
+
+// warnLine logs the client's wait in line, if longer than longLine.
+func (r *reader) warnLine(waited time.Duration) {
+	s := r.session
+	if waited < longLine {
+		return
 	}
+	load := s.server.engine.Admission()
+	running, _ := load.Rounds()
+	s.server.journal.warn("clients ask for more than can be answered in time, and wait in line", "client", s.addr(), "id", s.id,
+		"waited", waited.Round(time.Millisecond), "rounds", running, "in_line", load.Waiting())
 }

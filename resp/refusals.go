@@ -54,3 +54,25 @@ func refuseWith(conn net.Conn, why Error) {
 	}
 	upstream.BreakOff(conn)
 }
+
+// Protected mode, as in Redis: where no users are configured, clients on other machines are turned away. Clients over loopback are let in,
+// and so are clients without an IP address, which are on this machine.
+
+// errProtected has Redis's words as far as true of lockproxy: clients and people look for the words.
+const errProtected = Error("DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +
+	"In this mode connections are only accepted from the loopback interface. " +
+	"If you want to connect from external computers to Redis you may adopt one of the following solutions: " +
+	"1) Set up users with passwords for lockproxy: its setting users. " +
+	"2) Let clients show a certificate: its settings tls_cert, tls_key and tls_client_ca. " +
+	"3) Just disable protected mode by setting protected_mode to no in lockproxy's configuration file, or LOCKPROXY_PROTECTED_MODE=no, " +
+	"or by restarting it with the '--protected-mode no' option, however MAKE SURE lockproxy is not publicly accessible from internet if you do so. " +
+	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside.")
+
+// isForbidden says whether protected mode turns the client away.
+func isForbidden(cfg *Config, conn net.Conn) bool {
+	if !cfg.ProtectedMode || len(cfg.Users) > 0 {
+		return false
+	}
+	addr, ok := conn.RemoteAddr().(*net.TCPAddr)
+	return ok && !addr.IP.IsLoopback() // true of ::ffff:127.0.0.1, too
+}

@@ -55,7 +55,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	if secure, ok := conn.(*tls.Conn); ok {
 		srv.relief.strangers.arrived(s)
 		if m, ok := secure.NetConn().(*metered); ok {
-			s.reader.meter(m)
+			s.reader.wire, m.account, m.counted = m, &s.memory, &s.reader.in.counted
 		}
 	}
 	return s
@@ -79,7 +79,7 @@ func (s *session) run() {
 	s.holds.release()
 	s.server.journal.over(s)
 	_ = s.conn.Close()
-	s.reader.delivered()
+	s.reader.wire.delivered()
 	s.reader.in.release()
 	s.memory.give(s.reserve)
 	s.memory.drop(nameSize(s.identity.name))

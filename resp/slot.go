@@ -110,6 +110,9 @@ func (sl *slot) recycle() {
 	slots.Put(sl)
 }
 
+// owedThere says whether the upstream still owes replies to the slot's commands.
+func (sl *slot) owedThere() bool { return sl.from != proxy && sl.left > 0 }
+
 // final returns the reply as of now. A lock whose validity has passed is answered as refused, and undone: the client's clock has been
 // counting since the client sent the command. A late extension is answered as in doubt: masters may hold the lock still.
 func (sl *slot) final() Reply {
@@ -248,7 +251,11 @@ func (r *replies) settle(sl *slot, o outcome, size int) (spent string) {
 	if r.waker.sentAll != nil {
 		sl.withhold(&o)
 	}
-	sl.merge(o)
+	o.done += sl.out.done // earlier outcomes, and the first error
+	if sl.out.err != nil {
+		o.err = sl.out.err
+	}
+	sl.out = o
 	sl.takes = o.lock != nil && o.taken
 	if sl.left > 0 {
 		return ""
@@ -258,7 +265,10 @@ func (r *replies) settle(sl *slot, o outcome, size int) (spent string) {
 		r.reads.note(size, o.err)
 	}
 	spent = r.backlog.output(sl, size)
-	r.tellReady(sl)
+	if r.head == sl {
+		r.ready.Signal()
+	}
+	r.waker.free(sl)
 	return spent
 }
 
@@ -277,13 +287,4 @@ func (o *outcome) size() int {
 		size += o.reply.Size()
 	}
 	return size
-}
-
-// merge adds one outcome to the earlier outcomes.
-func (sl *slot) merge(o outcome) {
-	o.done += sl.out.done
-	if sl.out.err != nil {
-		o.err = sl.out.err
-	}
-	sl.out = o
 }

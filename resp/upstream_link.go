@@ -165,23 +165,11 @@ const sendSize = 64 << 10
 // outs are buffers for gathered requests, borrowed until the requests are written: an idle link has no buffer.
 var outs = sync.Pool{New: func() any { return new([]byte) }}
 
-func borrowOut() *[]byte {
-	b := outs.Get().(*[]byte)
-	*b = (*b)[:0]
-	return b
-}
-
-func returnOut(b *[]byte) {
-	if cap(*b) <= 2*sendSize {
-		outs.Put(b)
-	}
-}
-
 // send gathers a request; flush writes the request. send never writes a request's last bytes: only flush notes the state left at the
 // upstream by the request. Were the request whole before the note, a broken link might not be missed.
 func (l *link) send(args []string) {
 	if l.out == nil {
-		l.out = borrowOut()
+		l.out = outs.Get().(*[]byte)
 	}
 	b := wire.AppendHeader(*l.out, '*', len(args))
 	for _, arg := range args {
@@ -203,8 +191,10 @@ func (l *link) flush() {
 	if l.out == nil {
 		return
 	}
-	l.write(*l.out)
-	returnOut(l.out)
+	*l.out = l.write(*l.out)
+	if cap(*l.out) <= 2*sendSize {
+		outs.Put(l.out)
+	}
 	l.out = nil
 }
 

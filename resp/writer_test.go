@@ -101,7 +101,7 @@ func TestBuffersShrink(t *testing.T) {
 		if !ok {
 			t.Fatal("no room")
 		}
-		in.filled(len(space))
+		in.w += len(space)
 	}
 	if used := b.used(); used < 100_000 {
 		t.Errorf("%d bytes are counted", used)
