@@ -74,8 +74,9 @@ var frontMutants = []mutant{
 		change: becomes("return vote.Value{}"),
 	},
 	{
-		name: "a reader is put back only where no other came or went", rule: "4 undo", front: true, classes: Spoken | Moved,
+		name: "a reader is put back only where no other came or went", rule: "4 undo",
 		change: becomes(`rule.Derived && rule.Field == ""`),
+		test:   "TestAReaderIsPutBack", in: ".",
 	},
 	{
 		name: "a late release takes the lock of other readers", rule: "4 undo",
@@ -83,8 +84,9 @@ var frontMutants = []mutant{
 		test:   "TestALateReleaseLeavesTheLockToOtherReaders", in: ".",
 	},
 	{
-		name: "a script does not say for whom it takes", rule: "scripts", front: true, classes: Spoken | Moved,
+		name: "a script does not say for whom it takes", rule: "scripts", front: true,
 		change: becomes("_ = args[i-1]"),
+		test:   "TestOfALockThatCountsHolds", in: "../../resp",
 	},
 	{
 		name: "an older fence is the newest", rule: "14 fence", front: true, classes: Spoken | Fenced,

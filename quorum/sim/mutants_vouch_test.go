@@ -65,8 +65,9 @@ var vouchMutants = []mutant{
 		test:   "TestAMasterWhoseWayGetsLonger",
 	},
 	{
-		name: "a proxy watches clocks by its own settings alone", rule: "5 vouch", aim: "clocks", classes: Mixed,
+		name: "a proxy watches clocks by its own settings alone", rule: "5 vouch",
 		change: skip,
+		test:   "TestAProxyThatComesLater", in: ".",
 	},
 	{
 		name: "stricter settings that come later are not kept to", rule: "5 vouch",
@@ -123,7 +124,7 @@ var vouchMutants = []mutant{
 	{
 		name: "one database's lane knows what is kept on disk", rule: "6 quarantine",
 		change: becomes("a.db == 0 && told.TellsAppend()"),
-		test:   "TestAMasterIsNotTakenForDurable", in: ".",
+		test:   "TestSettingsOfAMaster", in: ".",
 	},
 	{
 		name: "an epoch outlasts what is kept on disk", rule: "7b older files",

@@ -33,6 +33,20 @@ func TestAProxyWatchesClocksAsStrictlyAsLocksOfTheOthersNeed(t *testing.T) {
 	inSceneWith(t, 3, loose, []quorum.Config{strict}, func(s *scene) { s.expectNoEarlyGrant(1, 0) })
 }
 
+// The marks have the stricter bounds already when the other proxy starts. So no batch of that proxy shows it a change of the bounds.
+func TestAProxyThatComesLaterWatchesClocksAsStrictly(t *testing.T) {
+	strict, loose := sceneConfig, sceneConfig
+	strict.Grace, loose.Grace = 20*time.Millisecond, 2*time.Second
+	inSceneWith(t, 3, strict, []quorum.Config{loose}, func(s *scene) {
+		s.do(func() {
+			s.proxies[1].kill()
+			s.proxies[1].boot()
+		})
+		s.sleep(50 * time.Millisecond)
+		s.expectNoEarlyGrant(0, 1)
+	})
+}
+
 func TestAProxyWatchesClocksMoreStrictlyWhenAStricterOneComes(t *testing.T) {
 	strict, loose := sceneConfig, sceneConfig
 	strict.Grace, loose.Grace = 20*time.Millisecond, 2*time.Second
