@@ -54,23 +54,32 @@ func TestStrangersDoNotSpendTheMemoryOfClients(t *testing.T) {
 	waitFor(t, "those that have gone are still there", func() bool { return r.server.Stats().Clients <= 12 })
 }
 
-// The stranger that has held memory for longest goes, not the one that says something.
+// The stranger that has held memory for longest goes, not the one that says something. The budget has room for three unfinished
+// commands, and a fourth comes. Each begins its command only when the one before holds memory.
 func TestTheEldestStrangerGoesFirst(t *testing.T) {
-	const memory = 8 << 20
+	const memory = 16 << 20
 	r := newRig(t, Config{Users: []User{{Name: "default", Password: password("pw")}}, Limits: Limits{Memory: memory, Input: memory, Auth: time.Minute}})
-	first := r.dial()
-	first.send(halfLogin)
-	waitFor(t, "it holds nothing", func() bool { return r.server.relief.strangers.budget.used() > 160_000 })
-	second := r.dial()
-	second.send(halfLogin)
-	third := r.dial()
-	third.send(halfLogin)
-	if _, err := io.ReadAll(first); err != nil && !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
+	holding := func() int {
+		s := &r.server.relief.strangers
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.holding.order.Len()
+	}
+	var all []*client
+	for n := range 4 {
+		waitFor(t, "the one before holds nothing", func() bool { return holding() == n })
+		c := r.dial()
+		c.send(halfLogin)
+		all = append(all, c)
+	}
+	if _, err := io.ReadAll(all[0]); err != nil && !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
 		t.Errorf("the first: %v", err)
 	}
-	third.send("\r\n")
-	if got := third.reply(); got != string(errSyntax.AppendTo(nil, false)) {
-		t.Errorf("the third got %q", got)
+	for i, c := range all[1:] {
+		c.send("\r\n")
+		if got := c.reply(); got != string(errSyntax.AppendTo(nil, false)) {
+			t.Errorf("stranger %d got %q", i+1, got)
+		}
 	}
 }
 
