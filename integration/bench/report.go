@@ -16,6 +16,7 @@ type report struct {
 	reads    []readsFigure
 	trips    []time.Duration // through the relays of each of farTrips
 	sizes    []size
+	sketch   sketchCost
 	part     string // whose rows are measured now
 }
 
@@ -120,7 +121,7 @@ func (r *report) printRatios(w io.Writer, s settings) {
 		{"lock and unlock, one master paused: p99", 2, true, "", r.ratio(p99, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
 		{"one of 10,000 idle connections", 25, true, " KB", func() (reached, bool) { return reached{value: r.idleKB}, r.idleKB > 0 }},
 	}
-	targets = slices.Concat(targets, r.readsTargets(), r.upstreamTargets(), r.farTargets(), r.costTargets(n))
+	targets = slices.Concat(targets, r.readsTargets(), r.upstreamTargets(), r.farTargets(), r.costTargets(n), r.watchedTargets(n))
 	_, _ = fmt.Fprintf(w, "\nTargets, %d masters\n", n)
 	for _, t := range targets {
 		t.print(w)
