@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,6 +61,22 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	}
 	eventually(t, cleanMax, "the console shows that it may have forgotten locks", func() error {
 		return has(browser.show(t, page), ">quarantined<", "at most")
+	})
+	if err := masters[1].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, cleanMax, "the console shows that no lock can be had", func() error {
+		return has(browser.show(t, page), "No lock can be had", ">disconnected<")
+	})
+	if err := masters[1].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, cleanMax, "the console shows the master that is back", func() error {
+		shown := browser.show(t, page)
+		if strings.Contains(shown, ">disconnected<") {
+			return errors.New(shown)
+		}
+		return has(shown, "A quorum votes.")
 	})
 }
 

@@ -52,7 +52,7 @@ With --wait it looks again and again until every master votes and nothing else i
 	return append(all,
 		cli.Command{
 			Name: "man", Help: "print the man page of lockproxy, or of a command", Run: runMan, Operands: cli.Names(all), Flags: manFlags(new(string)),
-			Usage: []string{"lockproxy man [COMMAND]", "lockproxy man --dir DIRECTORY"}, Text: "It prints a man page, as in lockproxy man run | man -l -, or writes all of them into a directory.",
+			Usage: []string{"lockproxy man [COMMAND]", "lockproxy man --dir DIRECTORY"}, Text: "It prints a man page, as in lockproxy man run | man -l -, or writes all of them into a directory, which need not exist.",
 			Exits: []cli.Word{{Name: "0", Help: "done"}, {Name: "1", Help: "a file could not be written"}, usageExit},
 		},
 		cli.Command{
@@ -156,6 +156,10 @@ func writePages(manual *cli.Manual, all []cli.Command, dir string, stderr io.Wri
 	pages := map[string]func(io.Writer){"lockproxy.1": func(w io.Writer) { manual.WriteMain(w, documented(all)) }}
 	for _, c := range documented(all) {
 		pages["lockproxy-"+c.Name+".1"] = func(w io.Writer) { manual.WriteMan(w, &c) }
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for everybody
+		fmt.Fprintln(stderr, "lockproxy: man:", err)
+		return exitFailure
 	}
 	for name, write := range pages {
 		var page strings.Builder

@@ -77,7 +77,7 @@ func TestManPagesAreFreeOfMistakes(t *testing.T) {
 		missing(t, "groff")
 		t.SkipNow()
 	}
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "new", "man")
 	prints(t, "man", "--dir", dir)
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
 	if err != nil || len(pages) != 1+len(documented(commands())) {

@@ -242,6 +242,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"k", "--", "true"}, 0, ""},
 		{[]string{"k", "--", "sh", "-c", "kill -9 $$"}, 137, ""},
 		{[]string{"k", "--", "sh", "-c", `echo "$LOCKPROXY_KEY $LOCKPROXY_TOKEN $LOCKPROXY_FENCE"`}, 0, "k "},
+		{[]string{"k", "--", binary, "locks", "k"}, 0, " lockproxy@"}, // the client's name
 		{[]string{"--ttl=5s", "k", "--", "true", "--ttl"}, 0, ""},
 		{[]string{"taken", "--wait", "0", "--", "true"}, 1, "lockproxy: run: taken is not granted within 0s: somebody else holds the lock\n"},
 		{[]string{"taken", "--wait", "200ms", "-E", "42", "--", "true"}, 42, "taken is not granted within 200ms"},
@@ -374,6 +375,7 @@ func TestRunLogsInOverTLS(t *testing.T) {
 	}
 	start(t, nil, "--config", settings, "--listen", addr, "--admin", "off", "--masters", strings.Join(harness.Addrs(masters), ","),
 		"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert)
+	plain := startProxy(t, masters)
 	reach := []string{"--proxy", addr, "--tls-ca", cert, "--tls-cert", cert, "--tls-key", key}
 	if code, out := ends(t, nil, append(append([]string{"run", "k", "--wait-for-proxy", "1m", "--user", "app", "--password-file", secret}, reach...), "--", "true")...); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
@@ -390,6 +392,8 @@ func TestRunLogsInOverTLS(t *testing.T) {
 		{[]string{"LOCKPROXY_PROXY_USER=app", "LOCKPROXY_PROXY_PASSWORD=wrong"}, reach, 69, "does not take the login: set LOCKPROXY_PROXY_USER"},
 		{nil, reach, 69, "needs a login: set LOCKPROXY_PROXY_USER"},
 		{nil, []string{"--proxy", addr, "--tls"}, 69, "certificate"},
+		{nil, []string{"--proxy", addr}, 69, addr + " closed the connection: if it speaks TLS, give --tls, or --tls-ca\n"},
+		{nil, []string{"--proxy", plain.Addr, "--tls-ca", cert}, 69, plain.Addr + " does not speak TLS: leave the flags and variables of TLS out\n"},
 	} {
 		code, out := ends(t, c.env, append(append([]string{"run", "k"}, c.args...), "--", "true")...)
 		if code != c.code || !strings.Contains(out, c.says) || strings.Contains(out, "s3cret") {

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -109,7 +110,19 @@ func (r *reach) open(env []string) (*client.Proxies, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client.Proxies{Addrs: r.proxies, Login: client.Login{User: r.user, Password: r.password.Reveal()}, TLS: cfg, Database: r.db}, nil
+	return &client.Proxies{Addrs: r.proxies, Login: client.Login{User: r.user, Password: r.password.Reveal()}, Name: clientName(), TLS: cfg, Database: r.db}, nil
+}
+
+// clientName is the name of this process in the proxies' lists. A name has no spaces.
+func clientName() string {
+	host, _ := os.Hostname()
+	visible := func(c rune) rune {
+		if c < '!' || c > '~' {
+			return -1
+		}
+		return c
+	}
+	return fmt.Sprintf("lockproxy@%.64s:%d", strings.Map(visible, host), os.Getpid())
 }
 
 // tlsConfig returns nil without TLS.

@@ -10,9 +10,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -29,6 +31,7 @@ type Login struct {
 type Proxies struct {
 	Addrs    []string // host:port
 	Login    Login
+	Name     string      // of this client, for the proxies' lists; without spaces
 	TLS      *tls.Config // nil: without TLS
 	Database int
 	next     int // of Addrs
@@ -94,8 +97,11 @@ func (p *Proxies) greet(c *Conn, deadline time.Time) error {
 		}
 		hello = append(hello, "AUTH", user, p.Login.Password)
 	}
+	if p.Name != "" {
+		hello = append(hello, "SETNAME", p.Name)
+	}
 	if _, err := c.Do(deadline, hello...); err != nil {
-		return err
+		return p.guessTLS(err)
 	}
 	if p.Database > 0 {
 		if _, err := c.Do(deadline, "SELECT", strconv.Itoa(p.Database)); err != nil {
@@ -103,6 +109,17 @@ func (p *Proxies) greet(c *Conn, deadline time.Time) error {
 		}
 	}
 	return nil
+}
+
+// guessTLS adds to the error of a first command what mends a connection with TLS on one side only.
+func (p *Proxies) guessTLS(err error) error {
+	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
+		return errors.New("does not speak TLS: leave the flags and variables of TLS out")
+	}
+	if p.TLS == nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
+		return errors.New("closed the connection: if it speaks TLS, give --tls, or --tls-ca")
+	}
+	return err
 }
 
 // Reason puts an error of a connection into few words.
