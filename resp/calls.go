@@ -20,7 +20,7 @@ type calls struct {
 // a mutex.
 type allCalls map[*command]*calls
 
-func newCalls(t *table) allCalls {
+func newCalls(t *table) *allCalls {
 	all := allCalls{}
 	for _, row := range t.rows {
 		all[row] = new(calls)
@@ -28,7 +28,7 @@ func newCalls(t *table) allCalls {
 			all[sub] = new(calls)
 		}
 	}
-	return all
+	return &all
 }
 
 // note counts the command of a slot whose reply is about to be written. Commands queued by MULTI are not counted.
@@ -48,21 +48,21 @@ func (all allCalls) note(sl *slot, now time.Time, reply Reply) {
 
 // each calls f for each row, in the table's order.
 func (all allCalls) each(t *table, f func(*command, *calls)) {
-	tell := func(row *command) {
-		if counted := all[row]; counted != nil {
-			f(row, counted)
-		}
-	}
 	for _, row := range t.rows {
-		tell(row)
-		for _, sub := range row.subs {
-			tell(sub)
-		}
+		all.eachOf(row, f)
+	}
+}
+
+// eachOf calls f for the row, and for its subcommands.
+func (all allCalls) eachOf(row *command, f func(*command, *calls)) {
+	f(row, all[row])
+	for _, sub := range row.subs {
+		f(sub, all[sub])
 	}
 }
 
 func infoCommands(s *Server, w *infoWriter) {
-	s.calls.each(s.commands, func(row *command, c *calls) {
+	s.calls.Load().each(s.commands, func(row *command, c *calls) {
 		took, failed, rejected := c.took.Load(), c.failed.Load(), c.rejected.Load()
 		if took.Count+rejected == 0 {
 			return
@@ -74,7 +74,7 @@ func infoCommands(s *Server, w *infoWriter) {
 }
 
 func infoLatencies(s *Server, w *infoWriter) {
-	s.calls.each(s.commands, func(row *command, c *calls) {
+	s.calls.Load().each(s.commands, func(row *command, c *calls) {
 		took := c.took.Load()
 		if took.Count == 0 {
 			return

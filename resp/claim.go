@@ -1,6 +1,10 @@
 package resp
 
-import "lockproxy/quorum"
+import (
+	"time"
+
+	"lockproxy/quorum"
+)
 
 // How a handler takes its command's place in the order of replies.
 
@@ -67,10 +71,13 @@ func (c *call) claimSlot(cl claim) *slot {
 	if s.transaction.open() { // the command is EXEC, which runs the queue
 		sl.memory += s.transaction.retained
 	}
+	sl.timing.begin(c)
 	sl.reads = c.cmd != nil && c.cmd.flags&readOnly != 0
 	sl.leads = cl.leads
-	sl.reserve = s.reserve  // before the writer may see the slot
+	sl.reserve = s.reserve // before the writer may see the slot
+	tries := 0
 	begins := func() bool { // a request without keys is rare, or for the upstream
+		tries++
 		return (cl.keys == 0 || s.reader.mayBegin(cl.keys)) && s.replies.enter(sl)
 	}
 	if !s.reader.await(begins) {
@@ -78,5 +85,8 @@ func (c *call) claimSlot(cl claim) *slot {
 		return nil
 	}
 	s.reserve = 0
+	if tries > 1 {
+		sl.timing.began = time.Now()
+	}
 	return sl
 }

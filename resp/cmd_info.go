@@ -106,14 +106,17 @@ func infoPersistence(s *Server, w *infoWriter) {
 }
 
 func infoStats(s *Server, w *infoWriter) {
-	st := s.Stats()
-	w.field("total_connections_received", st.Accepted)
-	w.field("total_commands_processed", st.Commands)
-	w.field("rejected_connections", st.Rejected)
+	st, before := s.Stats(), s.statsReset.Load()
+	if before == nil {
+		before = new(Stats)
+	}
+	w.field("total_connections_received", st.Accepted-before.Accepted)
+	w.field("total_commands_processed", st.Commands-before.Commands)
+	w.field("rejected_connections", st.Rejected-before.Rejected)
 	w.field("total_error_replies", s.errors.total())
 	w.field("expired_keys", 0)
 	w.field("evicted_keys", 0)
-	w.field("evicted_clients", s.relief.evicted.Load())
+	w.field("evicted_clients", st.Evicted-before.Evicted)
 	w.field("pubsub_channels", len(s.messages.Topics(pubsub.Channel)))
 	w.field("pubsub_patterns", len(s.messages.Topics(pubsub.Pattern)))
 }

@@ -119,6 +119,7 @@ func awaitLock(c *call, sl *slot, req quorum.AcquireRequest, patience time.Durat
 			granted(a)
 		}
 	}
+	sl.timing.forget() // a wait in line is not slow
 	done = s.waits.begin(sl, done)
 	c.session.waits.entered(sl, c.server.gates.Acquire(req, patience, done))
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"lockproxy/resp/slowlog"
 	"lockproxy/resp/wire"
 )
 
@@ -63,6 +64,9 @@ func settings(s *Server) [][2]string {
 		{"appendfsync", "everysec"},
 		{"appendonly", "no"},
 		{"databases", strconv.Itoa(s.cfg.Databases)},
+		{"latency-monitor-threshold", "0"},
+		{"latency-tracking", "yes"},
+		{"latency-tracking-info-percentiles", "50 99 99.9"},
 		{"maxclients", strconv.Itoa(s.cfg.Limits.Clients)},
 		{"maxmemory", "0"},
 		{"maxmemory-policy", "noeviction"},
@@ -72,6 +76,8 @@ func settings(s *Server) [][2]string {
 		{"replica-read-only", "yes"},
 		{"save", ""},
 		{"slave-read-only", "yes"},
+		{"slowlog-log-slower-than", strconv.FormatInt(slowlog.Threshold.Microseconds(), 10)},
+		{"slowlog-max-len", strconv.Itoa(slowlog.EntriesMax)},
 		{"timeout", strconv.Itoa(int(s.cfg.Limits.Idle.Seconds()))},
 	}
 }
@@ -109,4 +115,15 @@ func matchSetting(patterns []string, name string) (string, bool) {
 
 func runConfigChange(c *call) Reply {
 	return Error("ERR lockproxy does not support CONFIG " + wire.Upper(c.cmd.name) + "; its settings are in its configuration file")
+}
+
+// runConfigResetStat resets what Redis resets, for INFO and LATENCY HISTOGRAM: not the slow log, and not the metrics, which INFO lockproxy shows,
+// too.
+func runConfigResetStat(c *call) Reply {
+	s := c.server
+	now := s.Stats()
+	s.statsReset.Store(&now)
+	s.errors.reset()
+	s.calls.Store(newCalls(s.commands)) // a call noted at this moment may be lost
+	return Status("OK")
 }

@@ -69,7 +69,7 @@
 //	errorstats.go
 //	takers.go, audit.go             the client of a lock; the events of the audit log
 //	hottest.go                      the keys that clients contend for (package hot)
-//	calls.go                        the calls of each command, for INFO commandstats
+//	calls.go, cmd_slow.go           the calls of each command, for INFO commandstats and LATENCY; slow commands (package slowlog)
 //	expiry.go                       how times are read; package wire reads numbers, patterns and letters
 //	router*.go,                     commands that are not about locks: where a command is served, and the way there;
 //	upstream_forward.go             package upstream knows the server

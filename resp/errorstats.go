@@ -37,6 +37,13 @@ func (c *errorCounts) add(e Error) {
 	c.codes[code]++
 }
 
+// reset forgets all errors.
+func (c *errorCounts) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all, c.codes = 0, nil
+}
+
 // each calls f for each code, in order.
 func (c *errorCounts) each(f func(code string, n int64)) {
 	c.mu.Lock()

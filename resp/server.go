@@ -13,6 +13,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/gate"
+	"lockproxy/resp/slowlog"
 	"lockproxy/script"
 )
 
@@ -40,8 +41,11 @@ type Server struct {
 	lockOf   func(*quorum.Lock) lock
 	counters counters
 	errors   errorCounts
-	calls    allCalls
-	nextID   atomic.Int64
+	calls    atomic.Pointer[allCalls]
+	slow     slowlog.Log
+	// statsReset is the server's counts at the latest CONFIG RESETSTAT, which INFO stats subtracts; nil: there was none. Metrics go on counting.
+	statsReset atomic.Pointer[Stats]
+	nextID     atomic.Int64
 
 	journal  journal
 	sessions sessions
@@ -106,10 +110,10 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		voted:  newCache[string, *quorum.Script](votedMax),
 		runID:  randomHex(20), started: time.Now(),
 		takers:    newTakers(),
-		calls:     newCalls(allCommands()),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}
+	s.calls.Store(newCalls(s.commands))
 	s.clock.Store(1) // never 0: in replies.writing, 0 means no write
 	s.journal.log, s.journal.clock, s.journal.counters = s.log, &s.clock, &s.counters
 	s.sessions.running = &s.running

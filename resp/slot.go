@@ -22,6 +22,7 @@ type slot struct {
 	row     *command  // of the command, for INFO commandstats; nil: nothing is counted
 	began   time.Time // when the command was found
 	runs    bool      // the command was not rejected before its run
+	timing  timing    // of the operation, for the slow log; guarded by replies.mu until left is 0, then the writer's
 	leads   bool      // later messages go behind the reply, which confirms or ends a subscription, or changes the protocol
 
 	left   int                  // outcomes, or the upstream's replies, still to come; 0: ready. Guarded by replies.mu
@@ -106,7 +107,8 @@ func newSlot(r *replies) *slot {
 
 // recycle gives the slot back. All outcomes have come.
 func (sl *slot) recycle() {
-	*sl = slot{callbacks: sl.callbacks}
+	sl.timing.forget()
+	*sl = slot{callbacks: sl.callbacks, timing: sl.timing}
 	slots.Put(sl)
 }
 
@@ -260,6 +262,7 @@ func (r *replies) settle(sl *slot, o outcome, size int) (spent string) {
 	if sl.left > 0 {
 		return ""
 	}
+	sl.timing.end()
 	r.alone -= count(sl.overlap == overlapNone)
 	if sl.reads {
 		r.reads.note(size, o.err)

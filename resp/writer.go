@@ -79,7 +79,8 @@ func (w *writer) send(batch *slot) bool {
 			w.session.server.errors.add(e)
 			w.session.server.journal.refused(w.session, e)
 		}
-		w.session.server.calls.note(sl, now, reply)
+		w.session.server.calls.Load().note(sl, now, reply)
+		w.session.noteSlow(sl)
 		p.buf = reply.AppendTo(p.buf, sl.resp3)
 		if sl.hold != nil {
 			w.session.holds.begin(sl)
