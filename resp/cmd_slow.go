@@ -46,7 +46,7 @@ func (s *session) noteSlow(sl *slot) {
 		return
 	}
 	log, now := &s.server.slow, time.Now()
-	if !log.Takes(t.took, now) {
+	if !log.Takes(now) {
 		return
 	}
 	s.identity.mu.Lock()

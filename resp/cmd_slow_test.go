@@ -69,6 +69,21 @@ func TestACommandIsSlowByItsOwnTime(t *testing.T) {
 	}
 }
 
+// A pooled slot, or a lock that waits, keeps no client's text.
+func TestATimingForgetsItsText(t *testing.T) {
+	var tm timing
+	for _, args := range [][]string{strings.Fields(strings.Repeat("x ", 40)), {"GET", "k"}} {
+		tm.begin(&call{args: args})
+		if want := args[:min(len(args), slowlog.ArgsMax)]; !slices.Equal(tm.args, want) || tm.argc != len(args) {
+			t.Errorf("%d arguments: %q of %d", len(args), tm.args, tm.argc)
+		}
+		tm.forget()
+		if kept := strings.Join(tm.args[:cap(tm.args)], ""); kept != "" || len(tm.args) != 0 {
+			t.Errorf("keeps %q", kept)
+		}
+	}
+}
+
 // The replies have Redis's shape, and no secret of a login is told.
 func TestTheSlowLogIsTold(t *testing.T) {
 	r := newRig(t, Config{Users: []User{{Name: "default", Password: password("secret")}}})

@@ -13,7 +13,7 @@ import (
 
 // Redis's default settings.
 const (
-	Threshold  = 10 * time.Millisecond // of a slow command, at least
+	Threshold  = 10 * time.Millisecond // a command that takes so long is slow
 	EntriesMax = 128
 )
 
@@ -44,12 +44,9 @@ type Entry struct {
 	Name   string // of the client
 }
 
-// Takes says whether the log takes a command that took so long. A Log takes one command each millisecond: where all commands are slow, as
+// Takes says whether the log takes a slow command at this moment. A Log takes one command each millisecond: where all commands are slow, as
 // behind masters far away, more entries would tell nothing, and cost time.
-func (l *Log) Takes(took time.Duration, now time.Time) bool {
-	if took < Threshold {
-		return false
-	}
+func (l *Log) Takes(now time.Time) bool {
 	latest, ms := l.taken.Load(), now.UnixMilli()
 	return latest != ms && l.taken.CompareAndSwap(latest, ms)
 }
