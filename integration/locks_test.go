@@ -64,3 +64,42 @@ func TestLocksListsTheLocksOfAllProxies(t *testing.T) {
 		t.Errorf("of another database: %d locks, %q, %v", n, end, err)
 	}
 }
+
+// A lock that is a hash has no token: the client is known by the key, until the lock is given back or its validity is over.
+func TestTheClientOfARedissonLockIsNamed(t *testing.T) {
+	masters := startMasters(t, 3)
+	one, two := startProxy(t, harness.Addrs(masters)), startProxy(t, harness.Addrs(masters))
+	a, b, elsewhere := dial(t, one.Addr), dial(t, one.Addr), dial(t, two.Addr)
+	expect(t, a, "+OK\r\n", "CLIENT", "SETNAME", "worker-a")
+	expect(t, b, "+OK\r\n", "CLIENT", "SETNAME", "worker-b")
+	named := func(when, want string) {
+		t.Helper()
+		reply, err := b.Do("LOCKINFO", "k")
+		if err != nil || !strings.Contains(string(reply), "$6\r\nclient\r\n"+want) {
+			t.Errorf("%s: %q, %v", when, reply, err)
+		}
+	}
+	const nobody = "$-1\r\n"
+	name := func(c *harness.Conn) string {
+		return fmt.Sprintf("$%d\r\n%s\r\n", len(c.LocalAddr().String()), c.LocalAddr())
+	}
+	expect(t, a, nobody, "EVAL", redissonLock, "1", "k", "30000", "me:1")
+	named("after a grant", name(a))
+	if reply, err := b.Do("EVAL", redissonLock, "1", "k", "30000", "you:1"); err != nil || reply[0] != ':' {
+		t.Fatalf("%q, %v", reply, err)
+	}
+	named("after another client was refused", name(a))
+	expect(t, b, ":1\r\n", "FORCEUNLOCK", "k")
+	expect(t, elsewhere, nobody, "EVAL", redissonLock, "1", "k", "30000", "other:1")
+	named("taken through another proxy", nobody)
+	expect(t, elsewhere, ":1\r\n", "DEL", "k")
+	expect(t, a, nobody, "EVAL", redissonLock, "1", "k", "200", "me:1")
+	eventually(t, cleanMax, "the lock ends", func() error {
+		reply, err := elsewhere.Do("EVAL", redissonLock, "1", "k", "30000", "other:1")
+		if err != nil || string(reply) != nobody {
+			return fmt.Errorf("%q, %v", reply, err)
+		}
+		return nil
+	})
+	named("after the end of the validity", nobody)
+}

@@ -95,6 +95,7 @@ func runForceUnlock(c *call) Reply {
 			s.server.log.Warn("FORCEUNLOCK", "key", clip(key.Name, echoMax), "db", key.DB, "outcome", what,
 				"client", s.addr(), "id", s.id, "user", by)
 			if b.Applied {
+				s.server.takers.forget(key, noToken)
 				s.audit(Event{What: Forced, Key: key})
 				s.server.sessions.hurry(key)
 			}

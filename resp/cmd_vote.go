@@ -57,12 +57,14 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 		return nil
 	}
 	session, db := c.session, c.session.identity.db
-	sl.events = votedEvents(c.server, s.Family, &req)
+	sl.events, sl.voted = votedEvents(c.server, s.Family, &req), len(req.Keys) > 0
 	c.server.engine.Run(req, func(r quorum.Ran) {
 		auditVoted(session, s.Family, &req, &r)
 		session.server.hottest.vote(&req, &r)
 		for _, name := range r.Replaced {
-			session.holds.endUnless(quorum.Key{DB: db, Name: name}, "")
+			key := quorum.Key{DB: db, Name: name}
+			session.holds.endUnless(key, "")
+			session.server.takers.forget(key, noToken)
 		}
 		sl.ran(r)
 	})

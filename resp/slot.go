@@ -33,6 +33,7 @@ type slot struct {
 	key     quorum.Key
 	token   string       // of the lock that the command takes or extends; empty: unknown
 	events  []Event      // for the audit log, if a script by vote took something; only for scripts in the table of families
+	voted   bool         // a script by vote takes or extends the key's lock, if the script takes or extends any
 	others  []string     // further names, for a command on several keys
 	hold    *hold        // begins when the reply is written; nil unless the command is LOCK … HOLD
 	alien   script.Alien // the answer of an understood script, if the key holds no string

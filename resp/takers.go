@@ -39,10 +39,18 @@ func (t *takers) find(key quorum.Key, token string) (first, second *taker, hash 
 	return &t.places[i], &t.places[i^1], h >> takerIDBits << takerIDBits
 }
 
+// noToken is the token of a lock that is a hash, such as Redisson's: the lock's holder is a field of the hash. Only the key tells such
+// locks apart.
+const noToken = ""
+
 // given notes a lock whose reply is about to be written. If the write fails, the lock is undone, and nobody asks for its client.
 func (t *takers) given(sl *slot, session int64) {
-	if sl.token != "" {
+	switch {
+	case sl.token != "":
 		t.note(sl.key, sl.token, session, sl.out.until, sl.out.ttl)
+	case sl.voted:
+		until := sl.out.lock.Until()
+		t.note(sl.key, noToken, session, until, time.Until(until))
 	}
 }
 
@@ -69,11 +77,16 @@ func (t *takers) forget(key quorum.Key, token string) {
 	}
 }
 
-// of returns the id of the session that took the lock; 0: not remembered.
+// of returns the id of the session that took the lock; 0: not remembered. A lock without a token is remembered until its validity ends:
+// after the end the lock may be another client's, taken through another proxy.
 func (t *takers) of(key quorum.Key, token string) int64 {
 	first, second, hash := t.find(key, token)
 	for _, p := range [...]*taker{first, second} {
-		if who := p.who.Load(); who != 0 && who>>takerIDBits<<takerIDBits == hash {
+		who := p.who.Load()
+		if token == noToken && p.until.Load() < time.Since(t.epoch).Milliseconds() {
+			continue
+		}
+		if who != 0 && who>>takerIDBits<<takerIDBits == hash {
 			return int64(who & (1<<takerIDBits - 1))
 		}
 	}

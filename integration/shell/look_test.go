@@ -54,7 +54,7 @@ func TestLocksShowsWhoHoldsWhat(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
-	for i, want := range []string{"KEY HOLDER AGE TTL WAITERS FENCE TYPE CLIENT NAME USER LIBRARY", `"evil\x1b[2J\n" x - 9m59s 0 - string 127.0.0.1:`, "hash - - 9m59s 0 - hash -",
+	for i, want := range []string{"KEY HOLDER AGE TTL WAITERS FENCE TYPE CLIENT NAME USER LIBRARY", `"evil\x1b[2J\n" x - 9m59s 0 - string 127.0.0.1:`, "hash - - 9m59s 0 - hash 127.0.0.1:",
 		"job:7 worker-a ", "job:8 worker-b - 9m59s 1 - string 127.0.0.1:"} {
 		got := strings.ReplaceAll(lines(out)[i], "10m0s", "9m59s")
 		if !strings.HasPrefix(got, want) {
