@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vote"
+	"lockproxy/script"
 )
 
 // notes are what an audit log was told.
@@ -78,6 +80,37 @@ func TestTheAuditLogIsToldWhatBecomesOfLocks(t *testing.T) {
 	waitFor(t, "the end of the connection is not told", func() bool {
 		return told.take() == "released k me 2 w the connection of LOCK … HOLD ended"
 	})
+}
+
+func TestTheAuditLogIsToldOfScriptsByVote(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		family script.Family
+		reply  int64
+		want   string
+	}{
+		{"takes", script.Family{Kind: script.Takes}, 2, "granted k  0 "},
+		{"takes all its keys", script.Family{Kind: script.Takes, Granted: script.GrantKeys}, 2, "granted k  0 ; granted j  0 "},
+		{"extends each key", script.Family{Kind: script.Extends, Each: true}, 2, "extended k  0 ; extended j  0 "},
+		{"releases", script.Family{Kind: script.Releases, Granted: script.GrantNotNil}, 1, "released k  0 "},
+		{"releases an inner hold", script.Family{Kind: script.Releases, Granted: script.GrantNotNil}, 0, ""},
+		{"unlocks by force", script.Family{Kind: script.Releases, Blind: true}, 1, "forced k  0 "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			told := &notes{}
+			r := newRig(t, Config{Audit: told.note})
+			known, _ := r.server.scripts.Load(unheardOf)
+			test.family.SHA = known.SHA
+			r.server.scripts = script.NewCache(10, test.family)
+			r.engine.reply, r.engine.locking = vote.Value{Kind: vote.IntValue, Int: test.reply}, test.family.Kind != script.Releases
+			c := r.dial()
+			c.ask("EVAL", unheardOf, "2", "k", "j")
+			c.ask("PING")
+			if got := told.take(); got != test.want {
+				t.Errorf("told %q, want %q", got, test.want)
+			}
+		})
+	}
 }
 
 // The reply cannot be written, so the lock is undone: nobody was granted anything.
