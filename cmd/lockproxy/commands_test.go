@@ -115,6 +115,7 @@ func TestBashCompletes(t *testing.T) {
 		{"lockproxy check --instance-t", "--instance-timeout"},
 		{"lockproxy completion z", "zsh"},
 		{"lockproxy scripts e", "explain"},
+		{"lockproxy top --sort r", "refused"},
 	} {
 		words := strings.Split(c.line, " ")
 		cmd := exec.Command("bash", append([]string{"-c", `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _lockproxy; printf '%s\n' "${COMPREPLY[@]}" | sort -u`, "bash", script}, words...)...)
@@ -148,6 +149,7 @@ func TestOtherShellsUnderstandTheirCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"lockproxy st": "status\tshow the proxies", "lockproxy run k --conf": "--conflict-exit-code\t", "lockproxy completion z": "zsh",
 		"lockproxy run k -- mkfif": "mkfifo", "lockproxy check --config-": "--config-only\t",
+		"lockproxy top --sort r": "refused",
 	} {
 		cmd := exec.Command("fish", "-c", "source "+filepath.Join(dir, "fish")+"; complete -C '"+line+"'")
 		cmd.Env = append(os.Environ(), "HOME="+dir)

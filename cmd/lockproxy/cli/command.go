@@ -42,8 +42,9 @@ type Flag struct {
 	Short   string // one letter, or ""
 	Arg     string // the kind of value, "" without a value
 	Default string
-	Help    string // one line
-	Secret  bool   // the flag is refused: a command line is for everybody on the machine to read
+	Help    string   // one line
+	Values  []string // all values that the flag takes, for completion; nil: others, too
+	Secret  bool     // the flag is refused: a command line is for everybody on the machine to read
 	// Set takes the value, or "" for a flag without a value. The error says why the value is wrong.
 	Set func(value string) error
 }

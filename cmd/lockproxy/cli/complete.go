@@ -49,11 +49,14 @@ func writeBash(w io.Writer, program string, all []Command, settings []Flag) {
 	for i := range all {
 		c := &all[i]
 		var flags, files, valued []string
+		var chosen string // the lines for flags with few values
 		for _, f := range flagsOf(c, settings) {
 			flags = append(flags, "--"+f.Name)
 			switch {
 			case isFile(f):
 				files = append(files, "--"+f.Name)
+			case len(f.Values) > 0:
+				chosen += fmt.Sprintf("    case $prev in --%s) COMPREPLY=($(compgen -W %s -- \"$cur\")); return ;; esac\n", f.Name, quoted(strings.Join(f.Values, " ")))
 			case f.Arg != "":
 				valued = append(valued, "--"+f.Name)
 			}
@@ -62,6 +65,7 @@ func writeBash(w io.Writer, program string, all []Command, settings []Flag) {
 		if len(files) > 0 {
 			fmt.Fprintf(w, "    case $prev in %s) COMPREPLY=($(compgen -f -- \"$cur\")); return ;; esac\n", strings.Join(files, "|"))
 		}
+		fmt.Fprint(w, chosen)
 		if len(valued) > 0 {
 			fmt.Fprintf(w, "    case $prev in %s) return ;; esac\n", strings.Join(valued, "|"))
 		}
@@ -100,6 +104,8 @@ func writeZsh(w io.Writer, program string, all []Command, settings []Flag) {
 			switch {
 			case isFile(f):
 				value = ":file:_files"
+			case len(f.Values) > 0:
+				value = ":" + f.Arg + ":(" + strings.Join(f.Values, " ") + ")"
 			case f.Arg != "":
 				value = ":" + f.Arg + ":"
 			}
@@ -126,6 +132,8 @@ func writeFish(w io.Writer, program string, all []Command, settings []Flag) {
 			switch {
 			case isFile(f):
 				takes = " -r -F"
+			case len(f.Values) > 0:
+				takes = " -x -a " + quoted(strings.Join(f.Values, " "))
 			case f.Arg != "":
 				takes = " -x"
 			}

@@ -26,6 +26,9 @@ type viewer struct {
 	json    bool
 }
 
+// sorts are the values of --sort, which orders knows.
+var sorts = []string{"waiters", "refused", "age", "ttl", "key"}
+
 func newViewer() *viewer {
 	return &viewer{every: 2 * time.Second, order: "waiters", pattern: "*", count: 200}
 }
@@ -33,7 +36,7 @@ func newViewer() *viewer {
 func (v *viewer) flags() []cli.Flag {
 	return append([]cli.Flag{
 		{Name: "every", Arg: "duration", Default: "2s", Help: "how often to look", Set: cli.Duration(&v.every, 200*time.Millisecond, time.Hour)},
-		{Name: "sort", Arg: "order", Default: "waiters", Help: "the order of locks: waiters, refused, age, ttl or key", Set: cli.OneOf(&v.order, "waiters", "refused", "age", "ttl", "key")},
+		{Name: "sort", Arg: "order", Default: "waiters", Help: "the order of locks: waiters, refused, age, ttl or key", Values: sorts, Set: cli.OneOf(&v.order, sorts...)},
 		{Name: "count", Arg: "number", Default: "200", Help: "how many locks to look at", Set: cli.Number(&v.count, 1, locksMax)},
 		{Name: "times", Arg: "number", Default: "without end", Help: "end after so many looks", Set: cli.Number(&v.times, 1, 1<<30)},
 		{Name: "json", Help: "print one JSON object in a line for each look", Set: cli.Yes(&v.json)},
