@@ -182,19 +182,7 @@ func (l *lane) reassess(k *connection) error {
 	return nil
 }
 
-// pause waits before the next dial: 10 ms, doubling to 250 ms, so that a master that is back is found in a second.
-func (d *dialer) pause(ctx context.Context, failures int) {
-	most := min(10*time.Millisecond<<min(failures-1, 10), 250*time.Millisecond)
-	timer := time.NewTimer(most/2 + d.spread(most/2, failures))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// spread returns a part of most, different between proxies, lanes and failures, so that not all meet a returned master at
-// once. The part is not random: a simulation can repeat it.
+// spread returns a part of most, different between proxies, lanes and failures. The part is not random: a simulation can repeat it.
 func (d *dialer) spread(most time.Duration, failures int) time.Duration {
 	name := fmt.Sprint(d.engine.started.UnixNano(), d.master.Addr(), d.db, failures)
 	return time.Duration(int64(most) * int64(hash(name)) >> 32)

@@ -81,7 +81,7 @@ func (l *lane) run(ctx context.Context) {
 				continue
 			}
 			failures++
-			l.dialer.pause(ctx, failures)
+			masters.Pause(ctx, failures, func(most time.Duration) time.Duration { return l.dialer.spread(most, failures) })
 			continue
 		}
 		if !l.connection.flight.isEmpty() {

@@ -173,17 +173,12 @@ func (r *recovery) survey(q *quarantine, other *lane) {
 		if seeded {
 			t.Fence = fence
 		}
-		r.hear(q, other.master.slot, t)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.is == q {
+			q.said[other.master.slot] = t
+		}
 	})
-}
-
-// hear takes one other master's answer.
-func (r *recovery) hear(q *quarantine, slot int, t vouch.Report) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.is == q {
-		q.said[slot] = t
-	}
 }
 
 // end ends the quarantine for all proxies, if the master still has the quarantine q. The master is seeded with the fence, if the fence

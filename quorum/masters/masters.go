@@ -1,7 +1,10 @@
 // Package masters speaks to Redis masters. The package knows connections and commands, and knows nothing of locks.
 package masters
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A Master is one independent Redis or Valkey server.
 type Master interface {
@@ -25,6 +28,18 @@ type Conn interface {
 	Exec(calls []*Call) error
 	// Close ends the connection, and a running Send or Receive. A command already sent may still run on the master.
 	Close() error
+}
+
+// Pause waits before the next dial, after so many failures: 10 ms, doubling to 250 ms, so that a master that is back is found in a second.
+// spread chooses a part of the pause, less than most, so that not all connections meet a returned master at once.
+func Pause(ctx context.Context, failures int, spread func(most time.Duration) time.Duration) {
+	most := min(10*time.Millisecond<<min(failures-1, 10), 250*time.Millisecond)
+	timer := time.NewTimer(most/2 + spread(most/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // A Call is one command and, after Receive, its reply.

@@ -66,7 +66,7 @@ func (l *link) bit() uint64 { return 1 << l.index }
 func (l *link) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		if failures > 0 {
-			l.pause(ctx, failures)
+			masters.Pause(ctx, failures, l.hub.cfg.Pause)
 		}
 		dialing, cancel := context.WithTimeout(ctx, l.hub.cfg.DeadAfter)
 		conn, err := l.source.Listen(dialing)
@@ -307,16 +307,5 @@ func (l *link) down(ctx context.Context, cause string) {
 		tp.later &^= l.bit()
 		tp.on &^= l.bit()
 		h.judge(tp)
-	}
-}
-
-// pause waits before the next dial: 10 ms, doubling to 250 ms.
-func (l *link) pause(ctx context.Context, failures int) {
-	d := min(10*time.Millisecond<<min(failures-1, 10), 250*time.Millisecond)
-	timer := time.NewTimer(d/2 + l.hub.cfg.Pause(d/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
