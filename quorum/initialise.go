@@ -224,26 +224,21 @@ func isMarkedAlike(a, b Inspected) bool {
 // eachDatabase calls f with a connection to each database of the master: always the same connection, because on a busy machine a new
 // connection for each database takes long.
 func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int, masters.Conn) error) error {
-	c, err := m.Dial(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
-	for db := range cfg.Databases {
-		if db > 0 {
-			_, err = execute(c, []any{"SELECT", int64(db)})
+	return masters.With(ctx, m, func(c masters.Conn) (err error) {
+		for db := range cfg.Databases {
+			if db > 0 {
+				_, err = execute(c, []any{"SELECT", int64(db)})
+			}
+			if err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR") { // the master has fewer databases
+				return nil
+			}
+			if err == nil {
+				err = f(db, c)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR") { // the master has fewer databases
-			return nil
-		}
-		if err == nil {
-			err = f(db, c)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }

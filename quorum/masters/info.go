@@ -1,6 +1,9 @@
 package masters
 
 import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 	"time"
@@ -198,12 +201,18 @@ func (i *Info) ReadInfo(reply string) {
 			i.UsedMemory += n
 		case "mem_not_counted_for_evict":
 			i.UsedMemory -= n
+		case "sync_full":
+			i.Files.fullCopies = n
+		case "sync_partial_ok":
+			i.Files.partCopies = n
 		case "aof_rewrite_in_progress":
-			i.File.Rewriting = n == 1
+			i.File.Rewriting, i.Files.rewriting = n == 1, n == 1
+		case "aof_rewrite_scheduled":
+			i.Files.scheduled = n == 1
 		case "aof_last_rewrite_time_sec":
-			i.File.Rewritten = n >= 0
+			i.File.Rewritten, i.Files.lastRewrite = n >= 0, v
 		case "aof_last_bgrewrite_status": // comes after aof_last_rewrite_time_sec
-			i.File.Rewritten = i.File.Rewritten && v == "ok"
+			i.File.Rewritten, i.Files.failed = i.File.Rewritten && v == "ok", v != "ok"
 		case "aof_rewrites":
 			i.File.Rewrites = n
 		case "aof_base_size":
@@ -213,7 +222,6 @@ func (i *Info) ReadInfo(reply string) {
 		case "evicted_keys":
 			i.Evicted = n
 		}
-		i.Files.readInfo(k, v, n)
 	}
 }
 
@@ -229,6 +237,14 @@ func (i *Info) ReadConfig(reply any) {
 			i.AppendFsync = v
 		case "no-appendfsync-on-rewrite":
 			i.AppendPauses = v == "yes"
+		case "dir":
+			i.Files.Dir = v
+		case "appendfilename":
+			i.Files.Name = v
+		case "appenddirname":
+			i.Files.Folder = v
+		case "databases":
+			i.Files.Databases, _ = strconv.ParseInt(v, 10, 64)
 		case ScriptLimit:
 			i.ScriptLimit = v
 		case ioThreads:
@@ -246,7 +262,6 @@ func (i *Info) ReadConfig(reply any) {
 				i.Restraint = []string{"maxmemory-policy", v}
 			}
 		}
-		i.Files.readConfig(text(list[0]), v)
 	}
 }
 
@@ -274,3 +289,43 @@ func text(v any) string {
 	s, _ := v.(string)
 	return s
 }
+
+// Files describes the files that a master reads when it starts again, by the master's own account.
+type Files struct {
+	// Dir, Name and Folder are where its append-only file is; "" if the master does not tell.
+	Dir, Name, Folder string
+	// Databases is the number of databases, and so of databases read at a start; 0 if the master does not tell.
+	Databases int64
+
+	fullCopies, partCopies int64
+	lastRewrite            string // how long the latest rewrite of the append-only file took; "-1" if there was none
+	rewriting              bool
+	scheduled              bool
+	failed                 bool
+}
+
+// PlaceSettings are the settings of Files that AppendSettings lacks: dir and databases. Before Redis 7, CONFIG GET
+// takes one pattern.
+const PlaceSettings = "d[ia][rt]*"
+
+// Place stands for the place of the append-only file; "" if the master does not tell.
+func (f *Files) Place() string {
+	if f.Dir == "" || f.Name == "" {
+		return ""
+	}
+	h := fnv.New64a()
+	// Where there is no folder, as before Redis 7, Redis 7 moves the file into the usual folder.
+	_, _ = fmt.Fprintf(h, "%q %q %q", f.Dir, f.Name, cmp.Or(f.Folder, "appendonlydir")) // a hash never fails
+	return strconv.FormatUint(h.Sum64(), 16)
+}
+
+// Copies is how often a replica, or a backup, has begun to copy the data since the start.
+func (f *Files) Copies() int64 { return f.fullCopies + f.partCopies }
+
+// Rewriting says that the master writes its append-only file anew, or waits to do so. If the file was just turned on,
+// an earlier file is still on disk.
+func (f *Files) Rewriting() bool { return f.rewriting || f.scheduled || f.failed }
+
+// IsFirst says that the master has never written its append-only file anew since the start. So the master has had the
+// file from the start, and has read the file.
+func (f *Files) IsFirst() bool { return f.lastRewrite == "-1" && !f.Rewriting() }

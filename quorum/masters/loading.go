@@ -42,24 +42,19 @@ var written = []string{
 }
 
 // ProbeLoading asks a server which data may be left out when the file is loaded. ProbeLoading changes nothing.
-func (m *Redis) ProbeLoading(ctx context.Context, info *Info) (Loading, error) {
-	conn, err := m.Dial(ctx, 0)
-	if err != nil {
-		return Loading{}, err
-	}
-	defer func() { _ = conn.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-
-	truncated := &Call{Args: []any{"CONFIG", "GET", "aof-load-truncated"}}
-	if err := conn.Exec([]*Call{truncated}); err != nil {
-		return Loading{}, err
-	}
-	list, _ := truncated.Reply.([]any)
-	l := Loading{Cut: len(list) == 2 && text(list[1]) == "yes"}
-	if info.LoadsAsDefault() {
-		err = l.ask(conn)
-	}
+func (m *Redis) ProbeLoading(ctx context.Context, info *Info) (l Loading, err error) {
+	err = With(ctx, m, func(conn Conn) error {
+		truncated := &Call{Args: []any{"CONFIG", "GET", "aof-load-truncated"}}
+		if err := conn.Exec([]*Call{truncated}); err != nil {
+			return err
+		}
+		list, _ := truncated.Reply.([]any)
+		l.Cut = len(list) == 2 && text(list[1]) == "yes"
+		if info.LoadsAsDefault() {
+			return l.ask(conn)
+		}
+		return nil
+	})
 	return l, err
 }
 

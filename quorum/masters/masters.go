@@ -30,6 +30,18 @@ type Conn interface {
 	Close() error
 }
 
+// With calls f with a connection to database 0 of a master, and closes the connection afterwards, or when the context ends.
+func With(ctx context.Context, m Master, f func(Conn) error) error {
+	conn, err := m.Dial(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	return f(conn)
+}
+
 // Pause waits before the next dial, after so many failures: 10 ms, doubling to 250 ms, so that a master that is back is found in a second.
 // spread chooses a part of the pause, less than most, so that not all connections meet a returned master at once.
 func Pause(ctx context.Context, failures int, spread func(most time.Duration) time.Duration) {

@@ -25,15 +25,15 @@ const (
 )
 
 // Probe connects, asks a master about itself, makes the trials, and disconnects.
-func (m *Redis) Probe(ctx context.Context, trials ...Trial) (Info, error) {
-	conn, err := m.Dial(ctx, 0)
-	if err != nil {
-		return Info{}, err
-	}
-	defer func() { _ = conn.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
+func (m *Redis) Probe(ctx context.Context, trials ...Trial) (info Info, err error) {
+	err = With(ctx, m, func(conn Conn) error {
+		info, err = probe(conn, trials)
+		return err
+	})
+	return info, err
+}
 
+func probe(conn Conn, trials []Trial) (Info, error) {
 	took, ahead, err := askTime(conn)
 	if err != nil {
 		return Info{}, err
