@@ -73,7 +73,7 @@ func (c *laneClock) ask(conn masters.Conn) (doubt string, err error) {
 	c.heard, _ = millis(clock)
 	c.heardAt = c.engine.catchUp()
 	if shown, ok := micros(clock); ok {
-		doubt = c.master.watch.observe(sent, c.heardAt, shown, shown)
+		_, doubt = c.master.watch.observe(sent, c.heardAt, shown, shown)
 	}
 	return doubt, nil
 }
@@ -128,7 +128,7 @@ func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failur
 		if !ok1 || !ok2 {
 			return c.withheld(FailedClock, "did not tell the time", &p.last, received)
 		}
-		doubt := c.master.watch.observe(p.sent, p.received, first, last)
+		clock, doubt := c.master.watch.observe(p.sent, p.received, first, last)
 		if doubt != "" {
 			c.engine.monitor.suspectClock()
 		}
@@ -137,8 +137,8 @@ func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failur
 		} else {
 			c.highest = min(c.highest, highest)
 		}
-		if tries >= c.narrows(doubt, keeps) {
-			return c.settle(doubt)
+		if tries >= c.narrows(&clock, doubt, keeps) {
+			return c.settle(&clock, doubt, p.received)
 		}
 		if took := p.received - p.sent; took <= c.engine.cfg.InstanceTimeout { // else the slow answer is the cause
 			c.queue.retriesClock(fmt.Sprintf("answers too unevenly (%v) to tell its clock", took.Round(time.Millisecond)))
@@ -155,8 +155,8 @@ func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failur
 
 // narrows returns how often TIME is to be sent again: where the answer would tell whose clock jumped; or once, where the question was
 // late that tells when the batch's keys expire.
-func (c *laneClock) narrows(doubt string, keeps time.Duration) int {
-	switch clock := c.master.watch.look(); {
+func (c *laneClock) narrows(clock *vouch.Clock, doubt string, keeps time.Duration) int {
+	switch {
 	case !clock.IsMet(), doubt != "" && clock.IsVague(c.engine.uncertainty()):
 		return narrowings
 	case doubt == "" && keeps > 0 && c.misjudged():
@@ -174,13 +174,12 @@ func (c *laneClock) misjudged() bool {
 }
 
 // settle waits until each key that the batch found gone would be gone by a clock that never stepped, to within uncertainty. If the
-// wait is longer than InstanceTimeout, settle does not wait, and returns why the votes do not count.
-func (c *laneClock) settle(doubt string) failure {
+// wait is longer than InstanceTimeout, settle does not wait, and returns why the votes do not count. now is a moment of our clock before
+// the clock was observed: if our clock is put right in between, settle waits for longer, not for less.
+func (c *laneClock) settle(clock *vouch.Clock, doubt string, now instant) failure {
 	if doubt != "" {
 		return failure{FailedClock, doubt}
 	}
-	now := c.engine.catchUp()
-	clock := c.master.watch.look()
 	early := clock.Ahead(c.shown, now)
 	excess := early - c.engine.uncertainty()
 	switch {

@@ -74,14 +74,14 @@ func TestWhatWasAskedBeforeAStandstillWasKnownIsNoJump(t *testing.T) {
 	w := watch{}
 	w.observe(time.Second, time.Second, time.Minute, time.Minute)
 	w.ignore()
-	if cause := w.observe(2*time.Second, 3*time.Hour, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
+	if _, cause := w.observe(2*time.Second, 3*time.Hour, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
 		t.Errorf("while the clock is put right: told %q", cause)
 	}
 	w.clear(2*time.Second, time.Hour, time.Hour, time.Hour+2*time.Second)
-	if cause := w.observe(time.Hour+time.Second, time.Hour+2*time.Second, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
+	if _, cause := w.observe(time.Hour+time.Second, time.Hour+2*time.Second, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
 		t.Errorf("told %q", cause)
 	}
-	if cause := w.observe(time.Hour+2*time.Second, time.Hour+2*time.Second, time.Hour+time.Minute+time.Second, time.Hour+time.Minute+time.Second); cause != "" {
+	if _, cause := w.observe(time.Hour+2*time.Second, time.Hour+2*time.Second, time.Hour+time.Minute+time.Second, time.Hour+time.Minute+time.Second); cause != "" {
 		t.Errorf("told %q", cause)
 	}
 }
@@ -132,7 +132,7 @@ func TestAMasterThatIsMetAfterAStandstillDoesNotSayOtherwise(t *testing.T) {
 	}
 	w.clear(alarmed, time.Minute, time.Minute, alarmed+time.Minute+2)
 	at := alarmed + time.Minute + 3
-	if cause := w.observe(at, at, at+time.Hour-time.Minute, at+time.Hour-time.Minute); cause != "" {
+	if _, cause := w.observe(at, at, at+time.Hour-time.Minute, at+time.Hour-time.Minute); cause != "" {
 		t.Error(cause)
 	}
 }

@@ -504,7 +504,7 @@ func TestAJumpIsConfirmedBeforeItIsForgotten(t *testing.T) {
 		for !ready.Load() {
 			runtime.Gosched()
 		}
-		for w.observe(4, 5, time.Hour, time.Hour) != "" {
+		for _, doubt := w.observe(4, 5, time.Hour, time.Hour); doubt != ""; _, doubt = w.observe(4, 5, time.Hour, time.Hour) {
 			runtime.Gosched()
 		}
 		if n, _ := w.confirmed(); n == 0 {

@@ -31,13 +31,13 @@ type watch struct {
 // askedAsleep is observe's reason for ignoring an answer; the clock itself is not in doubt.
 const askedAsleep = "was asked while this process stood still"
 
-// observe takes the first and last time that the clock showed between sent and received, and returns why the clock is not to be
-// trusted, or "".
-func (w *watch) observe(sent, received instant, first, last time.Duration) string {
+// observe takes the first and last time that the clock showed between sent and received. observe returns the clock, as look does, and
+// why the clock is not to be trusted, or "".
+func (w *watch) observe(sent, received instant, first, last time.Duration) (clock vouch.Clock, doubt string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sent < w.from {
-		return askedAsleep
+		return w.clock, askedAsleep
 	}
 	if !w.clock.Known() {
 		w.first = sent
@@ -49,9 +49,9 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) strin
 		w.steady, w.hidden = sent, w.clock.Tolerance+w.clock.Reach()
 	}
 	if w.jumped {
-		return "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
+		doubt = "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
 	}
-	return ""
+	return w.clock, doubt
 }
 
 // look returns the clock as known now: a copy, which only tells. The copy goes by our clock as it was when look was called, so a moment of
