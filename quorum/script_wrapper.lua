@@ -155,7 +155,7 @@ local function shown(name, key, left)
   return left
 end
 
--- clock: the TTLs and times that the script has read. Replies that differ only in these numbers count as equal; see clocks.go
+-- clock: the TTLs and times that the script has read. Replies that differ only in these numbers count as equal; see vote/seen.go
 local clock = {}
 local function timed(reply)
   for _, v in ipairs(type(reply) == 'table' and reply or {reply}) do
