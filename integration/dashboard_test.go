@@ -56,7 +56,7 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 		missing(t, "LOCKPROXY_REQUIRE_REDIS", "promtool is not installed (Debian has it in the package prometheus)")
 	}
 	d := readDashboard(t)
-	o := observe(t, startMasters(t, 3))
+	o := observe(t, startMasters(t, 3), "--lock-groups", "lock:*=lock")
 	o.sample(1)
 	live := strings.Join(o.metrics(), "\n")
 

@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"time"
+
 	"lockproxy/quorum"
 	"lockproxy/quorum/vote"
 	"lockproxy/script"
@@ -14,7 +16,7 @@ type Client struct {
 	User    string
 }
 
-// An Event is one step in the life of a lock, for the audit log.
+// An Event is one step in the life of a lock, for the audit log and the groups.
 type Event struct {
 	What   string
 	Key    quorum.Key
@@ -42,47 +44,60 @@ func (s *session) client() Client {
 	return Client{Addr: s.addr(), Name: i.name, Library: i.library(), User: i.user}
 }
 
-// audit tells the audit log, if configured, of an event caused by the client.
-func (s *session) audit(e Event) {
+// listens says whether anybody wants events: the audit log, or the groups.
+func listens(s *Server) bool { return s.cfg.Audit != nil || s.groups != nil }
+
+// tell tells the groups and the audit log, if configured, of an event caused by the client.
+func (s *session) tell(e Event) {
+	if groups := s.server.groups; groups != nil {
+		switch e.What {
+		case Granted:
+			groups.Grant(e.Key, e.Token, time.Now())
+		case Released, Deleted, Lost, Forced:
+			groups.End(e.Key, e.Token, time.Now())
+		}
+	}
 	if told := s.server.cfg.Audit; told != nil {
 		e.Client = s.client()
 		told(e)
 	}
 }
 
-// auditReleased returns done, which takes the outcome of a release. With an audit log, the returned function first tells the log of a lock
-// that was held.
-func (s *session) auditReleased(e Event, done func(quorum.Released)) func(quorum.Released) {
-	if s.server.cfg.Audit == nil {
+// tellReleased returns done, which takes the outcome of a release. If somebody listens, the returned function first tells of a lock that
+// was held.
+func (s *session) tellReleased(e Event, done func(quorum.Released)) func(quorum.Released) {
+	if !listens(s.server) {
 		return done
 	}
 	e.What = Released
 	return func(r quorum.Released) {
 		if r.Held {
-			s.audit(e)
+			s.tell(e)
 		}
 		done(r)
 	}
 }
 
-// auditGiven tells of a lock whose reply is written: the client has the lock from here on.
-func (s *session) auditGiven(sl *slot) {
-	o := &sl.out
-	if s.server.cfg.Audit == nil {
+// tellGiven tells of a lock whose reply is written: the client has the lock from here on.
+func (s *session) tellGiven(sl *slot) {
+	if !listens(s.server) {
 		return
 	}
-	events := sl.events
-	if events == nil {
-		what := Granted
-		if !o.taken || o.held {
-			what = Extended
-		}
-		for _, key := range o.lock.AppendKeys(nil) {
-			events = append(events, Event{What: what, Key: key, Token: sl.token, Fence: o.fence})
-		}
+	o, what := &sl.out, Granted
+	if !o.taken || o.held {
+		what = Extended
 	}
-	for _, e := range events {
-		s.audit(e)
+	switch {
+	case sl.events != nil:
+		for _, e := range sl.events {
+			s.tell(e)
+		}
+	case sl.token != "": // one lock, as by SET NX or LOCK
+		s.tell(Event{What: what, Key: sl.key, Token: sl.token, Fence: o.fence})
+	default:
+		for _, key := range o.lock.AppendKeys(nil) {
+			s.tell(Event{What: what, Key: key, Fence: o.fence})
+		}
 	}
 }
 
@@ -98,7 +113,7 @@ func refusalOf(a quorum.Acquired) string {
 // the script. Empty means neither taken nor extended, though the script sets keys, as Redisson's releases do. Most scripts lock KEYS[1],
 // and have further keys for other purposes.
 func votedEvents(s *Server, f *script.Family, req *quorum.RunRequest) []Event {
-	if s.cfg.Audit == nil || f == nil {
+	if !listens(s) || f == nil {
 		return nil
 	}
 	events, what, names := []Event{}, Granted, req.Keys
@@ -117,10 +132,10 @@ func votedEvents(s *Server, f *script.Family, req *quorum.RunRequest) []Event {
 	return events
 }
 
-// auditVoted tells of a release by a script by vote in the table of families. A granting reply of 0 says that the holder keeps an outer
+// tellVoted tells of a release by a script by vote in the table of families. A granting reply of 0 says that the holder keeps an outer
 // hold.
-func auditVoted(s *session, f *script.Family, req *quorum.RunRequest, r *quorum.Ran) {
-	if s.server.cfg.Audit == nil || f == nil || f.Kind != script.Releases || r.Err != nil || len(req.Keys) == 0 ||
+func tellVoted(s *session, f *script.Family, req *quorum.RunRequest, r *quorum.Ran) {
+	if !listens(s.server) || f == nil || f.Kind != script.Releases || r.Err != nil || len(req.Keys) == 0 ||
 		!req.Rule.Granted(r.Reply) || r.Reply.Kind == vote.IntValue && r.Reply.Int == 0 {
 		return
 	}
@@ -128,5 +143,5 @@ func auditVoted(s *session, f *script.Family, req *quorum.RunRequest, r *quorum.
 	if f.Blind {
 		e.What = Forced
 	}
-	s.audit(e)
+	s.tell(e)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/group"
 	"lockproxy/script"
 )
 
@@ -27,15 +28,16 @@ func (e *grantingEngine) Acquire(_ quorum.AcquireRequest, done func(quorum.Acqui
 	done(quorum.Acquired{Lock: e.lock})
 }
 
-// BenchmarkSession sends SET NX PX through a whole session over loopback, 1 and 16 at a time.
+// BenchmarkSession sends SET NX PX through a whole session over loopback, 1 and 16 at a time; the latter also with lock_groups.
 func BenchmarkSession(b *testing.B) {
 	for _, c := range []struct {
-		name  string
-		depth int
-	}{{"one", 1}, {"pipelined16", 16}} {
+		name   string
+		depth  int
+		groups []group.Rule
+	}{{"one", 1, nil}, {"pipelined16", 16, nil}, {"pipelined16_groups", 16, []group.Rule{{Pattern: "job:*", Label: "job"}, {Pattern: "lock:*", Label: "lock"}}}} {
 		b.Run(c.name, func(b *testing.B) {
 			e := &grantingEngine{newFakeEngine(), &quorum.Lock{}, &fakeLock{until: time.Now().Add(time.Hour), abandoned: make(chan struct{}), slept: new(atomic.Int64)}}
-			srv := New(Config{}, e, script.NewCache(1), e.fakeMessages)
+			srv := New(Config{LockGroups: c.groups}, e, script.NewCache(1), e.fakeMessages)
 			srv.lockOf = func(*quorum.Lock) lock { return e.held }
 			l := listen(b)
 			go func() { _ = srv.Serve(l) }()

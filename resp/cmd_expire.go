@@ -44,7 +44,7 @@ func setRemaining(c *call, ttl time.Duration, condition quorum.ExpireCondition) 
 		done := func(changed quorum.Changed) {
 			if changed.Applied {
 				s.holds.setTTL(key, ttl)
-				s.audit(Event{What: Extended, Key: key})
+				s.tell(Event{What: Extended, Key: key})
 			}
 			sl.changed(changed)
 		}
@@ -95,7 +95,7 @@ func runDel(c *call) Reply {
 	s, db := c.session, c.session.identity.db
 	c.server.engine.RemoveAll(db, names, func(name string, is quorum.Changed) {
 		if is.Applied {
-			s.audit(Event{What: Deleted, Key: quorum.Key{DB: db, Name: name}})
+			s.tell(Event{What: Deleted, Key: quorum.Key{DB: db, Name: name}})
 		}
 		changed(is)
 	})

@@ -114,7 +114,7 @@ func awaitLock(c *call, sl *slot, req quorum.AcquireRequest, patience time.Durat
 		granted := done
 		done = func(a quorum.Acquired) {
 			if a.Lock == nil {
-				s.audit(Event{What: Refused, Key: req.Key, Token: req.Token, Cause: refusalOf(a)})
+				s.tell(Event{What: Refused, Key: req.Key, Token: req.Token, Cause: refusalOf(a)})
 			}
 			granted(a)
 		}
@@ -137,7 +137,7 @@ func release(c *call, name, token string, alien script.Alien, answer func(*outco
 		//mutant: a held lock that was given back is extended
 		c.session.holds.end(sl.key, token)
 		c.server.takers.forget(sl.key, token)
-		c.server.engine.Release(sl.key, token, c.session.auditReleased(Event{Key: sl.key, Token: token}, sl.released))
+		c.server.engine.Release(sl.key, token, c.session.tellReleased(Event{Key: sl.key, Token: token}, sl.released))
 	})
 }
 

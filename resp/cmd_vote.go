@@ -59,8 +59,8 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 	session, db := c.session, c.session.identity.db
 	sl.events, sl.voted = votedEvents(c.server, s.Family, &req), len(req.Keys) > 0
 	c.server.engine.Run(req, func(r quorum.Ran) {
-		auditVoted(session, s.Family, &req, &r)
-		session.server.hottest.vote(&req, &r)
+		tellVoted(session, s.Family, &req, &r)
+		session.server.noteVote(&req, &r)
 		for _, name := range r.Replaced {
 			key := quorum.Key{DB: db, Name: name}
 			session.holds.endUnless(key, "")

@@ -8,6 +8,7 @@ import (
 	"lockproxy/quorum"
 	"lockproxy/quorum/admission"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/resp/group"
 	"lockproxy/resp/upstream"
 )
 
@@ -38,6 +39,8 @@ type Config struct {
 	Pause func(most time.Duration) time.Duration
 	// Audit gets the events of locks. Audit must not block. The texts may be parts of larger ones. Nil: no audit.
 	Audit func(Event)
+	// LockGroups are the groups by which locks are counted; the first match of a key counts. Empty: no groups.
+	LockGroups []group.Rule
 	// Logger never gets a token value or a password. Default: none.
 	Logger *slog.Logger
 }

@@ -38,6 +38,7 @@
 //	journal    lines for the log
 //	takers     which client took which lock
 //	hottest    the keys that clients contend for
+//	groups     waits, holds and refusals by groups of keys
 //	router     where a command is served, if there is an upstream
 //
 // A message from a channel enters the queue, too: behind the reply that confirms or ends a subscription, and in front of commands that wait
@@ -67,8 +68,8 @@
 //	sessions.go, strangers.go
 //	identity.go, warn.go,           clients in CLIENT LIST, in the log, in INFO
 //	errorstats.go
-//	takers.go, audit.go             the client of a lock; the events of the audit log
-//	hottest.go                      the keys that clients contend for (package hot)
+//	takers.go, audit.go             the client of a lock; the events for the audit log and the groups (package group)
+//	hottest.go                      refusals and waits: the keys that clients contend for (package hot), and the groups
 //	calls.go, cmd_slow.go           the calls of each command, for INFO commandstats and LATENCY; slow commands (package slowlog)
 //	expiry.go                       how times are read; package wire reads numbers, patterns and letters
 //	router*.go,                     commands that are not about locks: where a command is served, and the way there;

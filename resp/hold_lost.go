@@ -58,7 +58,7 @@ func (hs *holds) lose(h *hold) {
 	is := hs.client.client()
 	hs.server.log.Warn(LostMessage, "key", clip(key.Name, echoMax), "db", key.DB,
 		"client", is.Addr, "id", hs.client.id, "name", is.Name, "library", is.Library, "user", is.User)
-	hs.client.audit(Event{What: Lost, Key: key, Token: h.req.Token, Fence: fence})
+	hs.client.tell(Event{What: Lost, Key: key, Token: h.req.Token, Fence: fence})
 	//mutant: the loss of a held lock is not pushed
 	if hs.client.identity.speaksRESP3() {
 		sl := newSlot(hs.replies)

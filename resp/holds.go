@@ -152,6 +152,6 @@ func (hs *holds) giveBack(all []*hold) {
 		hs.server.running.Add(1)
 		hs.server.takers.forget(h.req.Key, h.req.Token)
 		e := Event{Key: h.req.Key, Token: h.req.Token, Fence: h.fence, Cause: "the connection of LOCK … HOLD ended"}
-		hs.server.engine.Release(h.req.Key, h.req.Token, hs.client.auditReleased(e, func(quorum.Released) { hs.server.running.Done() }))
+		hs.server.engine.Release(h.req.Key, h.req.Token, hs.client.tellReleased(e, func(quorum.Released) { hs.server.running.Done() }))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/vote"
+	"lockproxy/resp/group"
 	"lockproxy/resp/hot"
 )
 
@@ -31,21 +32,33 @@ func (s *Server) Hottest(n int) (refused, waited []HotKey) {
 	return s.hottest.refused.Top(n, now), s.hottest.waited.Top(n, now)
 }
 
-// refuse notes an attempt refused because another client holds the key.
-func (h *hottest) refuse(key quorum.Key) { h.refused.Add(key, 1, time.Now()) }
-
-// wait notes the end of a LOCK … WAIT.
-func (h *hottest) wait(key quorum.Key, began time.Time) {
-	now := time.Now()
-	if waited := now.Sub(began); waited >= waitLeast {
-		h.waited.Add(key, waited.Seconds(), now)
-	}
+// noteRefusal notes an attempt refused because another client holds the key.
+func (s *Server) noteRefusal(key quorum.Key) {
+	s.hottest.refused.Add(key, 1, time.Now())
+	s.groups.Refuse(key)
 }
 
-// vote notes a refused script by vote that was to take a lock.
-func (h *hottest) vote(req *quorum.RunRequest, r *quorum.Ran) {
+// noteWait notes the end of a LOCK … WAIT.
+func (s *Server) noteWait(key quorum.Key, began time.Time, a *quorum.Acquired) {
+	now := time.Now()
+	waited := now.Sub(began)
+	if waited >= waitLeast {
+		s.hottest.waited.Add(key, waited.Seconds(), now)
+	}
+	is := group.Failed
+	switch {
+	case a.Lock != nil:
+		is = group.Granted
+	case a.Refused:
+		is = group.Refused
+	}
+	s.groups.Wait(key, is, waited)
+}
+
+// noteVote notes a refused script by vote that was to take a lock.
+func (s *Server) noteVote(req *quorum.RunRequest, r *quorum.Ran) {
 	if req.Rule.Merge == vote.Taking && r.Err == nil && len(req.Keys) > 0 && !req.Rule.Granted(r.Reply) {
-		h.refuse(quorum.Key{DB: req.DB, Name: req.Keys[0]})
+		s.noteRefusal(quorum.Key{DB: req.DB, Name: req.Keys[0]})
 	}
 }
 

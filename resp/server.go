@@ -13,6 +13,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/gate"
+	"lockproxy/resp/group"
 	"lockproxy/resp/slowlog"
 	"lockproxy/script"
 )
@@ -53,6 +54,7 @@ type Server struct {
 	relief   relief
 	refused  refusals
 	hottest  hottest
+	groups   *group.Groups // nil: no groups
 
 	mu        sync.Mutex // guards the fields from here on
 	listeners map[net.Listener]struct{}
@@ -70,6 +72,9 @@ type counters struct {
 
 // Gates returns the gates in which clients wait for locks.
 func (s *Server) Gates() *gate.Gates { return s.gates }
+
+// LockGroups returns what was counted by the groups of LockGroups.
+func (s *Server) LockGroups() []group.Count { return s.groups.Counts() }
 
 // Stats counts the server's work since New.
 type Stats struct {
@@ -110,6 +115,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		voted:  newCache[string, *quorum.Script](votedMax),
 		runID:  randomHex(20), started: time.Now(),
 		takers:    newTakers(),
+		groups:    group.New(cfg.LockGroups),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}

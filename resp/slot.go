@@ -32,7 +32,7 @@ type slot struct {
 
 	key     quorum.Key
 	token   string       // of the lock that the command takes or extends; empty: unknown
-	events  []Event      // for the audit log, if a script by vote took something; only for scripts in the table of families
+	events  []Event      // for tell, if a script by vote took something; only for scripts in the table of families
 	voted   bool         // a script by vote takes or extends the key's lock, if the script takes or extends any
 	others  []string     // further names, for a command on several keys
 	hold    *hold        // begins when the reply is written; nil unless the command is LOCK … HOLD
@@ -155,7 +155,7 @@ func (o *outcome) abandon() {
 func (sl *slot) onAcquired(a quorum.Acquired) {
 	o := outcome{err: a.Err, text: a.Holder, fence: a.Fence}
 	if a.Refused {
-		sl.replies.server.hottest.refuse(sl.key)
+		sl.replies.server.noteRefusal(sl.key)
 	}
 	if a.Lock != nil {
 		o.lock = sl.replies.server.lockOf(a.Lock)

@@ -29,7 +29,7 @@ func (w *waits) begin(sl *slot, done func(quorum.Acquired)) func(quorum.Acquired
 		w.mu.Lock()
 		delete(w.bySlot, sl)
 		w.mu.Unlock()
-		sl.replies.server.hottest.wait(sl.key, began)
+		sl.replies.server.noteWait(sl.key, began, &a)
 		done(a)
 	}
 }

@@ -112,7 +112,7 @@ func (w *writer) write(p *outgoing) bool {
 	for _, g := range p.grants {
 		//mutant: what was written in part stays
 		if g.end <= n {
-			w.session.auditGiven(g.slot)
+			w.session.tellGiven(g.slot)
 			g.slot.out.lock = nil // the client's own from here on
 		}
 		g.slot.out.abandon()

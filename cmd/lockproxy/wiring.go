@@ -23,6 +23,7 @@ import (
 	"lockproxy/quorum/masters"
 	"lockproxy/quorum/rules"
 	"lockproxy/resp"
+	"lockproxy/resp/group"
 	"lockproxy/resp/upstream"
 )
 
@@ -239,6 +240,9 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 			Auth:     cfg.AuthTimeout,
 		},
 		Logger: log,
+	}
+	for _, g := range cfg.LockGroups {
+		c.LockGroups = append(c.LockGroups, group.Rule{Pattern: g.Pattern, Label: g.Group})
 	}
 	for _, u := range cfg.Users {
 		c.Users = append(c.Users, resp.User{Name: u.Name, Password: passwordOf(u.Password, u.File, log), ForceUnlock: u.ForceUnlock})

@@ -23,6 +23,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/resp"
+	"lockproxy/resp/group"
 )
 
 // Engine is the part of quorum.Engine that the pages show.
@@ -35,6 +36,7 @@ type Engine interface {
 // Front is the part of resp.Server that the pages show.
 type Front interface {
 	Stats() resp.Stats
+	LockGroups() []group.Count // none: lock_groups is not set
 }
 
 // A Certificate is a certificate that lockproxy shows, also after a renewal.

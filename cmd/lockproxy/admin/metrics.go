@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/group"
 )
 
 // registry returns a registry of its own, so that metrics which a library registers globally do not show.
@@ -69,6 +70,11 @@ var (
 	descWaiting  = desc("waiting", "LOCKs that wait now.")
 	descHeld     = desc("held", "Locks that connections hold now, by LOCK … HOLD.")
 	descHeldLost = desc("held_lost_total", "Locks held by connections that could not be extended any more.")
+
+	descLockWait = desc("lock_wait_seconds", "How long LOCK … WAIT took, by the groups of lock_groups and by its end: granted, refused or failed.", "group", "outcome")
+	descLockHold = desc("lock_hold_seconds", "From the grant of a lock until it was given back, taken away or lost, where this proxy saw both, by the groups of lock_groups.",
+		"group")
+	descLockRefusals = desc("lock_refusals_total", "Attempts that got no lock, because another client held it, by the groups of lock_groups.", "group")
 
 	descAuditDropped = desc("audit_lines_dropped_total", "Lines of audit_log that were dropped, because they could not be written in time.")
 
@@ -147,6 +153,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(descWaiting, float64(front.Waiting))
 	gauge(descHeld, float64(front.Held))
 	counter(descHeldLost, front.HeldLost)
+	for _, g := range c.front.LockGroups() {
+		for is := range g.Waited {
+			out <- histogram(descLockWait, &g.Waited[is], 10, 26, g.Label, group.Outcome(is).String())
+		}
+		out <- histogram(descLockHold, &g.Held, 10, 32, g.Label)
+		counter(descLockRefusals, g.Refused, g.Label)
+	}
 	dropped := uint64(0)
 	if of := c.options.AuditDropped; of != nil {
 		dropped = of()

@@ -71,6 +71,8 @@ type Config struct {
 	LogLevel  string
 	LogFormat string
 	AuditLog  string // a path, or stdout; empty: off
+
+	LockGroups []LockGroup // the first that matches a name counts
 }
 
 // Default returns the configuration of a lockproxy without settings.
