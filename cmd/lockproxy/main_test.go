@@ -107,6 +107,7 @@ func TestEverySettingReachesItsSubsystem(t *testing.T) {
 	cfg := config.Default()
 	cfg.IdleTimeout = time.Hour
 	cfg.Deployment, cfg.LockKeys = "locks", []string{"lock:*"}
+	cfg.LockGroups = []config.LockGroup{{Pattern: "lock:*", Group: "lock"}}
 	cfg.Upstream.Addr, cfg.Upstream.Database = "u:1", 3
 	cfg.Masters = []config.Master{{Addr: "a:1", Database: 3}}
 	cfg.Users = []config.User{{Name: "bob", Password: config.NewSecret("x"), ForceUnlock: true}}
@@ -119,6 +120,9 @@ func TestEverySettingReachesItsSubsystem(t *testing.T) {
 				t.Errorf("%T.%s has no value", v, name)
 			}
 		}
+	}
+	if g := frontConfig(cfg, nil, log).LockGroups[0]; g.Pattern != "lock:*" || g.Label != "lock" {
+		t.Errorf("the group is %+v", g)
 	}
 	if u := frontConfig(cfg, nil, log).Users[0]; u.Name != "bob" || u.Password() != "x" || !u.ForceUnlock {
 		t.Errorf("bob is %+v", u)
