@@ -267,6 +267,20 @@ func TestManyKeysAreAskedAboutInPieces(t *testing.T) {
 	}
 }
 
+// A master tells of a short string by the value alone, and of any other key in another way: each way says that the key is there.
+func TestEveryKindOfKeyIsPresentUntilItIsDeleted(t *testing.T) {
+	c, _ := startCounted(t)
+	names := []string{"empty", "short", "edge", "over", "long", "hash"}
+	for i, length := range []int{0, 20, 512, 513, 5000} {
+		expect(t, c, "+OK\r\n", "SET", names[i], strings.Repeat("v", length), "PX", "600000")
+	}
+	expect(t, c, ":1\r\n", "EVAL", `return redis.call('hset', KEYS[1], 'f', 'x')`, "1", "hash")
+	ask := append([]string{"EXISTS", "absent"}, append(names, "short", "none")...)
+	expect(t, c, ":7\r\n", ask...)
+	expect(t, c, ":6\r\n", append([]string{"DEL", "absent"}, names...)...)
+	expect(t, c, ":0\r\n", ask...)
+}
+
 // What would take masters too long at one moment is refused, and what the client may do is said.
 func TestWhatIsTooMuchForOneMomentIsRefused(t *testing.T) {
 	c, _ := startCounted(t)

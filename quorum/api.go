@@ -52,7 +52,8 @@ func (e *Engine) Get(key Key, done func(View)) {
 
 // Fence returns the newest fence of a resource, as known to a quorum.
 func (e *Engine) Fence(key Key, done func(FenceView)) {
-	begin(e, &askRound{done: func(a Asked) { done(a.fence()) }}, key, luaNewestFence.whole([]string{recordPrefix + key.Name}))
+	a := &askRound{done: func(a Asked) { done(a.fence()) }}
+	begin(e, a, key, a.runs(luaNewestFence, []string{recordPrefix + key.Name}))
 }
 
 // GetAll is Get for several keys: the agreed values of a quorum. A key that is no string is told as absent.
@@ -73,6 +74,19 @@ func (e *Engine) Peek(db int, names []string, done func([]View, error)) {
 	s := &survey{engine: e, db: db, names: names, how: sampled, done: func(err error) { done(all, err) }}
 	s.each = func(_ []string, views []View, next func()) {
 		all = append(all, views...)
+		next()
+	}
+	s.next()
+}
+
+// Present says for each key whether a quorum agrees on its content, compared as for Peek.
+func (e *Engine) Present(db int, names []string, done func([]bool, error)) {
+	all := make([]bool, 0, len(names))
+	s := &survey{engine: e, db: db, names: names, how: sampled, timeless: true, done: func(err error) { done(all, err) }}
+	s.each = func(_ []string, views []View, next func()) {
+		for i := range views {
+			all = append(all, views[i].Exists)
+		}
 		next()
 	}
 	s.next()

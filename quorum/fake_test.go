@@ -437,7 +437,7 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 			call.Err = errors.New("NOSCRIPT No matching script. Please use EVAL.")
 			return
 		}
-		if s == luaLook || s == luaEdit || s == luaGetAll {
+		if s == luaLook || s == luaPresent || s == luaEdit || s == luaGetAll {
 			f.exec(s, call)
 			return
 		}
@@ -450,7 +450,7 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 				call.Reply, call.Err = f.script(s, arg(3), call.Args[3+n:])
 			}
 		}
-		for _, s := range []*lua{luaLook, luaEdit, luaGetAll} {
+		for _, s := range []*lua{luaLook, luaPresent, luaEdit, luaGetAll} {
 			if s.text == arg(1) {
 				f.loaded[s.sha] = s
 				f.exec(s, call)
@@ -480,6 +480,8 @@ func (f *fake) exec(s *lua, call *masters.Call) {
 	switch s {
 	case luaLook:
 		call.Reply = f.look(keys, argv)
+	case luaPresent:
+		call.Reply = f.present(keys, argv)
 	case luaGetAll:
 		call.Reply = f.getAll(keys, argv)
 	default:
@@ -686,6 +688,22 @@ func (f *fake) look(names, argv []any) any {
 			sight = append(sight, v.text[:headMax])
 		}
 		all = append(all, sight)
+	}
+	return all
+}
+
+// present tells what luaPresent tells: less of what look tells.
+func (f *fake) present(names, argv []any) any {
+	all := f.look(names, argv).([]any)
+	for i := range all {
+		switch sight := all[i].([]any); {
+		case sight[0] == "none":
+			all[i] = nil
+		case sight[0] == "string" && sight[1] != "":
+			all[i] = sight[1]
+		default:
+			all[i] = sight[:3:3]
+		}
 	}
 	return all
 }

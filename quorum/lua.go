@@ -287,6 +287,25 @@ for i = 1, last do
 end
 return all`))
 
+	// luaPresent KEYS and ARGV as luaLook, always in part. It returns an array with an item for each key: the value of a short
+	// string, nil for an absent key, else {type, digest, length}. A short string costs one command, where luaLook needs five.
+	luaPresent = newLua(luaSight + sized(`
+local all, room, took = {}, tonumber(ARGV[#KEYS + 1]), 0
+for i, key in ipairs(KEYS) do
+  local value = call('GETRANGE', key, 0, @SHORT@)
+  if type(value) == 'string' and value ~= '' and #value <= @SHORT@ then
+    all[i] = value
+  else
+    local kind, how = redis.call('TYPE', key).ok, ARGV[i]
+    local n = kind == 'none' and 0 or sizeOf(key, kind)
+    if kind ~= 'string' then took = took + (n <= @MANY@ and n * @ENTRY@ or 0)
+    elseif how ~= 'sample' or n <= @LONG@ then took = took + n end
+    if took > room and i > 1 then break end
+    all[i] = kind ~= 'none' and {look(key, how, kind, n)}
+  end
+end
+return all`))
+
 	// luaEdit KEYS, and for each key five in ARGV: the expected type ('none' if absent), the expected value or digest, the
 	// edit, the new value, and the new expiry. A 'replace' keeps the former expiry if later.
 	//

@@ -80,7 +80,9 @@ type survey struct {
 	db     int
 	names  []string // the names not yet looked at
 	how    string
-	apart  bool // as in readRound
+
+	apart, timeless bool // as in readRound
+
 	// each takes the views of a piece, which are of the first of the names left, and calls next to go on. each is not called
 	// after an error.
 	each func(names []string, views []View, next func())
@@ -99,7 +101,7 @@ func (s *survey) next() {
 	}
 	pacer := &s.engine.pacer
 	pacer.begin(room, func() {
-		l := &readRound{how: s.how, room: pieceMax, part: true, apart: s.apart}
+		l := &readRound{how: s.how, room: pieceMax, part: true, apart: s.apart, timeless: s.timeless}
 		l.round.keys = weighed(n)
 		l.done = func(l *readRound) {
 			defer pacer.end(room)
@@ -123,7 +125,7 @@ type removal struct {
 }
 
 func (r *removal) remove(names []string) {
-	s := &survey{engine: r.engine, db: r.db, names: names, how: digest, each: r.removeSeen}
+	s := &survey{engine: r.engine, db: r.db, names: names, how: digest, timeless: true, each: r.removeSeen}
 	s.done = func(err error) {
 		for _, name := range s.names {
 			r.done(name, Changed{Err: err})

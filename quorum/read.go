@@ -61,7 +61,11 @@ func sized(text string) string {
 // ask reads several keys of one database, at one moment on each master.
 func (l *readRound) ask(e *Engine, db int, names []string) {
 	l.keys, l.names, l.within = make([]agreement, len(names)), names, len(names)
-	beginAll(e, l, db, names, l.runs(luaLook, names, l.argv(len(names))...))
+	asks := luaLook
+	if l.timeless {
+		asks = luaPresent
+	}
+	beginAll(e, l, db, names, l.runs(asks, names, l.argv(len(names))...))
 }
 
 // argv returns the arguments of luaLook for n keys.
@@ -88,16 +92,17 @@ func (l *readRound) argv(n int) []any {
 // A readRound is a reading of several keys.
 type readRound struct {
 	round
-	keys  []agreement
-	names []string
-	how   string // the way in which masters look at the keys; "" is whole
-	brief []bool // by key: a digest is enough; nil if no digest is
-	room  int    // bytes that masters may look at; 0 is no limit
-	part  bool   // masters tell of as many keys as have room, and of at least one; else of all or of none
-	apart bool   // a key without the agreement of a quorum gets an Err in its view, and the other keys keep their views
-	every bool   // waits for every master, and ignores a master in quarantine, which may have an older copy
-	marks []Mark // waits for the masters that told of these marks
-	done  func(*readRound)
+	keys     []agreement
+	names    []string
+	how      string // the way in which masters look at the keys; "" is whole
+	brief    []bool // by key: a digest is enough; nil if no digest is
+	room     int    // bytes that masters may look at; 0 is no limit
+	part     bool   // masters tell of as many keys as have room, and of at least one; else of all or of none
+	timeless bool   // masters tell nothing of expiries, which is less work: the views have no TTL; only with part
+	apart    bool   // a key without the agreement of a quorum gets an Err in its view, and the other keys keep their views
+	every    bool   // waits for every master, and ignores a master in quarantine, which may have an older copy
+	marks    []Mark // waits for the masters that told of these marks
+	done     func(*readRound)
 
 	within int // the number of keys, from the first, of which all masters with votes have told; guarded by round.mu
 
@@ -126,7 +131,9 @@ func (l *readRound) read(en *entry) ballot {
 	}
 	if en.counts(is) {
 		for i := range all {
-			all[i].noteSurplus(&en.lane.clock, l.names[i])
+			if !l.timeless {
+				all[i].noteSurplus(&en.lane.clock, l.names[i])
+			}
 			l.keys[i].add(en, all[i])
 		}
 		l.within = min(l.within, len(all))
@@ -134,7 +141,7 @@ func (l *readRound) read(en *entry) ballot {
 	return is
 }
 
-// parseSightings reads the reply of luaLook.
+// parseSightings reads the reply of luaLook or luaPresent.
 func parseSightings(reply any) ([]sighting, bool) {
 	list, isList := reply.([]any)
 	all := make([]sighting, len(list))
@@ -147,11 +154,20 @@ func parseSightings(reply any) ([]sighting, bool) {
 	return all, isList
 }
 
-// parseSighting reads the item of the reply of luaLook for one key.
+// parseSighting reads the item of the reply of luaLook or luaPresent for one key.
 func parseSighting(reply any) (sighting, bool) {
+	switch short := reply.(type) {
+	case nil:
+		return sighting{}, true
+	case string:
+		return sighting{Told: rules.Told{Opinion: rules.Opinion{Exists: true, Kind: "string", Value: short}}, length: len(short)}, true
+	}
 	list, _ := reply.([]any)
 	if len(list) == 1 && list[0] == "none" {
 		return sighting{}, true
+	}
+	if len(list) == 3 {
+		list = append(list, int64(0), int64(0), int64(0))
 	}
 	if len(list) != 6 && len(list) != 7 {
 		return sighting{}, false
@@ -224,7 +240,9 @@ func (l *readRound) ended(d rules.Decision) {
 	}
 	l.views = make([]View, l.within)
 	for i := range l.views {
-		l.timeDrops(&l.keys[i])
+		if !l.timeless {
+			l.timeDrops(&l.keys[i])
+		}
 		l.views[i] = l.keys[i].view(l.engine)
 		if l.apart && l.keys[i].told != nil && d == rules.Lost && l.isOpen(i) {
 			l.views[i].Err = errNoAgreement

@@ -64,16 +64,11 @@ func cut(s string, start, end int64) string {
 
 // peek reads all of a key's state except the value.
 func peek(c *call, answer func(*quorum.View) Reply) Reply {
-	return peekAll(c, c.args[1:2], func(views []quorum.View) Reply { return answer(&views[0]) })
-}
-
-// peekAll is peek for several different keys, in pieces.
-func peekAll(c *call, names []string, answer func([]quorum.View) Reply) Reply {
-	return begunInPieces(c, names, func(sl *slot, names []string) {
+	return begunInPieces(c, c.args[1:2], func(sl *slot, names []string) {
 		c.server.engine.Peek(sl.key.DB, names, func(views []quorum.View, err error) {
 			o := outcome{err: err, done: 1}
 			if err == nil {
-				o.reply = answer(views)
+				o.reply = answer(&views[0])
 			}
 			sl.resolve(o)
 		})
@@ -136,13 +131,18 @@ func valueOrNull(o *outcome) Reply {
 // runExists counts a name given twice as two, as Redis does.
 func runExists(c *call) Reply {
 	given := slices.Clone(c.args[1:])
-	names := distinct(given)
-	return peekAll(c, names, func(views []quorum.View) Reply {
-		n, places := 0, indexed(names)
-		for _, name := range given {
-			n += count(views[places.index(name)].Exists)
-		}
-		return Int(n)
+	return begunInPieces(c, distinct(given), func(sl *slot, names []string) {
+		c.server.engine.Present(sl.key.DB, names, func(present []bool, err error) {
+			if err != nil {
+				sl.resolve(outcome{err: err})
+				return
+			}
+			n, places := 0, indexed(names)
+			for _, name := range given {
+				n += count(present[places.index(name)])
+			}
+			sl.resolve(outcome{done: 1, reply: Int(n)})
+		})
 	})
 }
 

@@ -132,6 +132,7 @@ type Engine interface {
 	Get(key quorum.Key, done func(quorum.View))
 	Read(key quorum.Key, done func(quorum.View))
 	Peek(db int, names []string, done func([]quorum.View, error))
+	Present(db int, names []string, done func([]bool, error))
 	GetAll(req quorum.GetAllRequest, done func([]quorum.View, error))
 	Remove(key quorum.Key, done func(quorum.Changed))
 	RemoveAll(db int, names []string, done func(name string, c quorum.Changed))

@@ -315,6 +315,16 @@ func (e *fakeEngine) Peek(db int, names []string, done func([]quorum.View, error
 	e.viewAll("read", db, names, done)
 }
 
+func (e *fakeEngine) Present(db int, names []string, done func([]bool, error)) {
+	e.viewAll("read", db, names, func(views []quorum.View, err error) {
+		present := make([]bool, len(views))
+		for i := range views {
+			present[i] = views[i].Exists
+		}
+		done(present, err)
+	})
+}
+
 func (e *fakeEngine) GetAll(r quorum.GetAllRequest, done func([]quorum.View, error)) {
 	e.viewAll("get", r.DB, r.Names, done)
 }
