@@ -37,6 +37,19 @@ func (d *databases) lanes(db int) laneSet {
 	return d.open(db)
 }
 
+// together has the requests that f pushes to lanes of a database go to each master in one batch, if the master's lane is idle, else one
+// behind the other.
+func (d *databases) together(db int, f func()) {
+	all := d.lanes(db)
+	for _, l := range all {
+		l.queue.hold()
+	}
+	f()
+	for _, l := range all {
+		l.queue.letGo()
+	}
+}
+
 // open makes the lanes of a database when its first command comes.
 func (d *databases) open(db int) laneSet {
 	d.mu.Lock()

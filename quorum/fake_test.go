@@ -444,7 +444,7 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 	case "EVAL":
 		n, _ := call.Args[2].(int64)
-		own := []*lua{luaUndo, luaReenter, luaTakeOrHolder, luaTakeOrLeft, luaPutBack, luaRestore, luaAdd, luaBreak}
+		own := []*lua{luaUndo, luaHandOver, luaReenter, luaTakeOrHolder, luaTakeOrLeft, luaPutBack, luaRestore, luaAdd, luaBreak}
 		for _, s := range append(own, loadedScripts...) {
 			if s.text == arg(1) {
 				call.Reply, call.Err = f.script(s, arg(3), call.Args[3+n:])
@@ -620,7 +620,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		return miss()
 	}
 	switch s {
-	case luaRelease:
+	case luaRelease, luaHandOver:
 		delete(f.keys, key)
 	case luaExtend:
 		expire(arg(1))

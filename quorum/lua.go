@@ -90,6 +90,10 @@ var (
 	//mutant: a release does not compare
 	luaRelease = newLua(luaIfHeld + luaFree)
 
+	// luaHandOver KEYS[1]=resource ARGV[1]=token ARGV[2]=the bell's name: luaRelease, with a bell that says whose release the bell is.
+	luaHandOver = newLua(luaIfHeld + `
+redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], ARGV[2]) return redis.call('DEL', KEYS[1])`)
+
 	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds the resource, and reply as
 	// luaProlong.
 	//mutant: an extension does not compare

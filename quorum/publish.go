@@ -46,7 +46,7 @@ const (
 const ShardPrefix = "lockproxy:shard:"
 
 // BellPrefix begins the names of the channels on which masters ring when a key that was locked is deleted, or is to expire sooner.
-// These messages have no envelope, and say nothing: the rest of the name is the key.
+// The rest of the name is the key. These messages have no envelope. They are empty, or name a handover (package gate).
 const BellPrefix = "lockproxy:released:"
 
 // A Publication names the publication of which a message is a copy.

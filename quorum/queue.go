@@ -155,10 +155,19 @@ func (q *laneQueue) resume() {
 // together has all requests that f pushes go in one batch: to a master far away, each batch takes long, and clients' requests wait
 // for the batch.
 func (q *laneQueue) together(f func()) {
-	q.mu.Lock()
-	q.gathering = true
-	q.mu.Unlock()
+	q.hold()
 	f()
+	q.letGo()
+}
+
+// hold lets an idle loop sleep while requests are pushed, until letGo. A busy loop may come meanwhile, and take what is there.
+func (q *laneQueue) hold() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.gathering = true
+}
+
+func (q *laneQueue) letGo() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.gathering = false; (q.batchSince == idle || q.follows) && len(q.requests) > 0 {

@@ -19,6 +19,13 @@ func (r *releaseRound) ask(e *Engine) {
 	begin(e, r, r.key, r.runs(luaRelease, []string{r.key.Name}, r.token))
 }
 
+// askNamed is ask with a bell that has a name. The script is sent with its text: if a master had forgotten the script, the attempt
+// behind the release would overtake the release (see sendAgain).
+func (r *releaseRound) askNamed(e *Engine, bell string) {
+	r.releases = &signature{name: r.key.Name, token: r.token}
+	begin(e, r, r.key, luaHandOver.whole([]string{r.key.Name}, r.token, bell))
+}
+
 func (r *releaseRound) read(en *entry) ballot { return comparison(en) }
 
 func (r *releaseRound) decide(t rules.Tally) rules.Decision { return rules.DecideRelease(t) }

@@ -50,6 +50,14 @@ type AcquireRequest struct {
 	Insist func() bool
 }
 
+// A HandOver asks for the release of the lock that Token holds, and for the attempt Next on the same key. The release's bells carry the
+// text Bell, so that a client knows them from the bells of other releases.
+type HandOver struct {
+	Token string
+	Bell  string
+	Next  AcquireRequest
+}
+
 // Acquired is the outcome of an acquire. Exactly one of Err, Lock and Refused is set.
 type Acquired struct {
 	Err  error // *NoQuorum, ErrWrongType, ErrClosed

@@ -136,8 +136,7 @@ func release(c *call, name, token string, alien script.Alien, answer func(*outco
 		sl.alien = alien
 		//mutant: a held lock that was given back is extended
 		c.session.holds.end(sl.key, token)
-		c.server.takers.forget(sl.key, token)
-		c.server.engine.Release(sl.key, token, c.session.tellReleased(Event{Key: sl.key, Token: token}, sl.released))
+		c.server.release(sl.key, token, c.session.tellReleased(Event{Key: sl.key, Token: token}, sl.released))
 	})
 }
 

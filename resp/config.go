@@ -128,6 +128,7 @@ type Engine interface {
 	Acquire(req quorum.AcquireRequest, done func(quorum.Acquired))
 	Write(req quorum.WriteRequest, done func(quorum.Written))
 	Release(key quorum.Key, token string, done func(quorum.Released))
+	HandOver(h quorum.HandOver, released func(quorum.Released), acquired func(quorum.Acquired))
 	Extend(req quorum.ExtendRequest, done func(quorum.Extended))
 	Get(key quorum.Key, done func(quorum.View))
 	Read(key quorum.Key, done func(quorum.View))

@@ -243,6 +243,11 @@ func (e *fakeEngine) Write(r quorum.WriteRequest, done func(quorum.Written)) {
 	})
 }
 
+func (e *fakeEngine) HandOver(h quorum.HandOver, released func(quorum.Released), acquired func(quorum.Acquired)) {
+	e.Release(h.Next.Key, h.Token, released)
+	e.Acquire(h.Next, acquired)
+}
+
 func (e *fakeEngine) Release(key quorum.Key, token string, done func(quorum.Released)) {
 	e.do("release "+key.Name, func(keys map[quorum.Key]fakeEntry) func() {
 		old, had := keys[key]

@@ -150,8 +150,7 @@ func (hs *holds) releaseComing() {
 func (hs *holds) giveBack(all []*hold) {
 	for _, h := range all {
 		hs.server.running.Add(1)
-		hs.server.takers.forget(h.req.Key, h.req.Token)
 		e := Event{Key: h.req.Key, Token: h.req.Token, Fence: h.fence, Cause: "the connection of LOCK … HOLD ended"}
-		hs.server.engine.Release(h.req.Key, h.req.Token, hs.client.tellReleased(e, func(quorum.Released) { hs.server.running.Done() }))
+		hs.server.release(h.req.Key, h.req.Token, hs.client.tellReleased(e, func(quorum.Released) { hs.server.running.Done() }))
 	}
 }

@@ -70,6 +70,16 @@ type counters struct {
 	heldLost                                           atomic.Uint64
 }
 
+// release gives a lock back. A lock that was given to a client of this proxy is handed over, if another client waits. Of any other
+// lock, the token is not likely enough to hold the lock, unless the gate knows.
+func (s *Server) release(key quorum.Key, token string, done func(quorum.Released)) {
+	if s.takers.forget(key, token) {
+		s.gates.HandOver(key, token, done)
+	} else {
+		s.gates.Release(key, token, done)
+	}
+}
+
 // Gates returns the gates in which clients wait for locks.
 func (s *Server) Gates() *gate.Gates { return s.gates }
 

@@ -67,14 +67,15 @@ func (t *takers) note(key quorum.Key, token string, session int64, until time.Ti
 	}
 }
 
-// forget notes that the lock is being given back.
-func (t *takers) forget(key quorum.Key, token string) {
+// forget notes that the lock is being given back, and says whether the lock was remembered.
+func (t *takers) forget(key quorum.Key, token string) (known bool) {
 	first, second, hash := t.find(key, token)
 	for _, p := range [...]*taker{first, second} {
 		if was := p.who.Load(); was != 0 && was>>takerIDBits<<takerIDBits == hash {
-			p.who.CompareAndSwap(was, 0)
+			known = p.who.CompareAndSwap(was, 0) || known
 		}
 	}
+	return known
 }
 
 // of returns the id of the session that took the lock; 0: not remembered. A lock without a token is remembered until its validity ends:

@@ -61,6 +61,15 @@ func (f *forecast) heed(quorum int) {
 	*f = forecast{seen: seen}
 }
 
+// renewed returns the forecast with which a handover begins, as heed does for a try: bells that are late stay late.
+func (f forecast) renewed(quorum int) forecast {
+	seen, late := f.seen, f.late
+	if f.heed(quorum); f.seen == 0 {
+		f.seen, f.late = seen, late
+	}
+	return f
+}
+
 // won must be called after a try that got the lock.
 func (f *forecast) won(expires time.Time) { f.expires = expires }
 

@@ -8,17 +8,21 @@
 //	                      ▲   │
 //	     bell, expiry ────┘   └──refused──► subscribes to the bell, once, and sleeps
 //
-// Proxies do not know of each other's gates: their heads compete, in no order.
+// Proxies do not know of each other's gates: their heads compete, in no order. But where the holder gives the lock back
+// through this proxy, the head's try may go with the release: handover.go.
 //
 // Lock order: the hub's mu, the mu of Gates. Neither the hub, nor the engine, nor a done is called with mu held.
 package gate
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
@@ -28,6 +32,8 @@ import (
 // Engine is the part of quorum.Engine that gates use.
 type Engine interface {
 	Acquire(req quorum.AcquireRequest, done func(quorum.Acquired))
+	Release(key quorum.Key, token string, done func(quorum.Released))
+	HandOver(h quorum.HandOver, released func(quorum.Released), acquired func(quorum.Acquired))
 }
 
 // Bells is the part of pubsub.Hub that gates use.
@@ -44,16 +50,23 @@ type Gates struct {
 	masters int
 	quorum  int
 	pause   func(most time.Duration) time.Duration
+	names   string // begins the names of this proxy's bells
+	seed    maphash.Seed
 	loops   sync.WaitGroup
 
-	mu     sync.Mutex // guards all below, and the state of gates and waiters
-	gates  map[quorum.Key]*gate
-	closed bool
+	mu        sync.Mutex // guards all below, and the state of gates and waiters
+	gates     map[quorum.Key]*gate
+	handovers uint64                        // how many were made, for the names of bells
+	turns     *simplelru.LRU[uint64, *turn] // by the hash of the key; a turn outlives its gate, which may have a single waiter
+	closed    bool
 }
 
 // New returns gates over a number of masters. pause chooses how long to wait after split votes: less than most.
 func New(engine Engine, bells Bells, masters int, pause func(most time.Duration) time.Duration) *Gates {
-	return &Gates{engine: engine, bells: bells, pause: pause, masters: masters, quorum: rules.Quorum(masters), gates: map[quorum.Key]*gate{}}
+	return &Gates{
+		engine: engine, bells: bells, pause: pause, masters: masters, quorum: rules.Quorum(masters),
+		names: newNames(), seed: maphash.MakeSeed(), gates: map[quorum.Key]*gate{}, turns: newTurns(),
+	}
 }
 
 // A Waiter is a client's place in a queue.

@@ -36,6 +36,9 @@ type world struct {
 	deaf    error  // subscriptions fail
 	hears   uint64 // masters whose bells ring for the waiters
 	answers []string
+
+	handovers int
+	mute      bool // no bell rings by itself
 }
 
 func inWorld(t *testing.T, f func(w *world)) {
@@ -79,6 +82,37 @@ func (w *world) Acquire(req quorum.AcquireRequest, done func(quorum.Acquired)) {
 	go func() { done(w.attempt(req)) }()
 }
 
+// Release of an engine takes 1 ms, and rings.
+func (w *world) Release(_ quorum.Key, token string, done func(quorum.Released)) {
+	go func() { done(w.giveBack(token, "")) }()
+}
+
+func (w *world) giveBack(token, bell string) quorum.Released {
+	time.Sleep(time.Millisecond)
+	w.mu.Lock()
+	held := w.holder == token
+	if held {
+		w.holder = ""
+	}
+	w.mu.Unlock()
+	if held && !w.mute {
+		w.ringAs(bell, 0, 1, 2)
+	}
+	return quorum.Released{Held: held}
+}
+
+func (w *world) HandOver(h quorum.HandOver, released func(quorum.Released), acquired func(quorum.Acquired)) {
+	go func() {
+		r := w.giveBack(h.Token, h.Bell)
+		w.mu.Lock()
+		w.handovers++
+		w.mu.Unlock()
+		a := w.attempt(h.Next)
+		released(r)
+		acquired(a)
+	}()
+}
+
 func (w *world) Subscribe(s pubsub.Subscriber, topics []pubsub.Topic, done func(error)) {
 	if !slices.Equal(topics, []pubsub.Topic{{Kind: pubsub.Bell, Name: "k"}}) {
 		w.t.Errorf("subscribed to %v", topics)
@@ -105,6 +139,8 @@ func (w *world) hold(token string, ttl time.Duration) {
 	w.holder, w.expires = token, time.Now().Add(ttl)
 }
 
+func (w *world) ring(masters ...int) { w.ringAs("", masters...) }
+
 // release rings the bells of these masters.
 func (w *world) release(masters ...int) {
 	w.mu.Lock()
@@ -113,13 +149,13 @@ func (w *world) release(masters ...int) {
 	w.ring(masters...)
 }
 
-func (w *world) ring(masters ...int) {
+func (w *world) ringAs(name string, masters ...int) {
 	w.mu.Lock()
 	bell := w.bell
 	w.mu.Unlock()
 	for _, m := range masters {
 		if bell != nil {
-			bell.Deliver(pubsub.Message{Master: m})
+			bell.Deliver(pubsub.Message{Master: m, Payload: name})
 		}
 	}
 }

@@ -40,6 +40,11 @@ type modelHead struct {
 	asked uint64          // heard, when the try began
 	tries int             // in vain
 	done  bool
+
+	handing  bool     // the try goes with the holder's release
+	next     forecast // of who waits behind it, if the try gets the lock
+	rang     uint64   // the release's bells, while handing
+	unheeded bool     // the handover failed
 }
 
 const ttl = time.Minute
@@ -108,10 +113,66 @@ func (m *model) decided(votes []time.Duration) bool {
 	return granted >= m.q || granted+pending < m.q && (m.hasty || pending == 0)
 }
 
+// handOver has the holder give back what it has on some masters, and h try behind that.
+func (m *model) handOver(h *modelHead, on []int) {
+	h.handing, h.next = true, h.renewed(m.q)
+	h.votes = slices.Repeat([]time.Duration{-1}, len(m.keys))
+	votes := h.votes
+	for i := range m.keys {
+		m.send(h.name, i, func() {
+			k := &m.keys[i]
+			if slices.Contains(on, i) && k.holder == "holder" && !m.isFree(i) {
+				k.expires = m.now
+				for n, other := range m.heads {
+					if other == h {
+						m.bells[fmt.Sprint("own ", n, " ", i)]++
+					} else {
+						m.bells[fmt.Sprint("bell ", n, " ", i)]++
+					}
+				}
+			}
+			if m.isFree(i) {
+				*k = modelKey{h.name, m.now.Add(ttl)}
+				votes[i] = 0
+			} else {
+				votes[i] = k.expires.Sub(m.now)
+			}
+		})
+	}
+}
+
+// own is a bell of the handover's release.
+func (h *modelHead) own(master int, now time.Time) {
+	switch {
+	case h.handing:
+		h.rang |= 1 << master
+	case h.unheeded:
+		h.ring(master, now)
+	}
+}
+
 // over ends a try.
 func (m *model) over(h *modelHead) {
 	granted, _ := tally(h.votes)
-	if h.done = granted >= m.q; !h.done {
+	h.done = granted >= m.q
+	switch {
+	case h.done && h.handing: // the next waiter is the head, and the lock is given back at once
+		h.done, h.handing, h.forecast = false, false, h.next
+		h.won(m.now.Add(ttl))
+		for i := range m.keys {
+			m.del(h.name, i)
+		}
+		h.votes = nil
+		return
+	case h.done:
+	case h.handing:
+		h.handing, h.unheeded = false, true
+		for i := range m.keys {
+			if h.rang>>i&1 == 1 {
+				h.ring(i, m.now)
+			}
+		}
+	default:
 		h.tries++
 		h.lost(m.now, slices.Clone(h.votes), h.asked, 0, min(splitWait<<min(h.tries, 20), splitWaitMax), len(m.keys))
 	}
@@ -207,6 +268,11 @@ func (m *model) happen(event string) {
 		if h := head(); h.heard>>master&1 == 1 {
 			h.ring(master, m.now)
 		}
+	case "own":
+		m.bells[event]--
+		if h := head(); h.heard>>master&1 == 1 {
+			h.own(master, m.now)
+		}
 	case "cut":
 		m.cuts--
 		m.wary = true
@@ -256,6 +322,34 @@ func TestNobodySleepsOnWhileAQuorumIsFree(t *testing.T) {
 		on := m.hold()
 		for _, i := range on[rapid.IntRange(0, len(on)).Draw(t, "how many keep it"):] {
 			m.del("holder", i)
+		}
+		for {
+			next, waiting := m.settle()
+			if !waiting {
+				return
+			}
+			m.now = next
+		}
+	})
+}
+
+// The lock is handed over to a first waiter, while the other proxies' heads sleep, or try. Also if the release reaches some masters
+// only, and the attempt fails, whoever waits gets the lock when a quorum is free.
+func TestNobodySleepsOnAfterAHandover(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		m.cuts = rapid.IntRange(0, len(m.keys)-m.q).Draw(t, "links that break")
+		on := m.hold()
+		for _, i := range on {
+			m.keys[i].expires = m.now.Add(ttl)
+		}
+		for range rapid.IntRange(0, 40).Draw(t, "events before") {
+			if events := m.events(); len(events) > 0 {
+				m.happen(rapid.SampledFrom(events).Draw(t, "event"))
+			}
+		}
+		if h := m.heads[0]; h.votes == nil && !h.done {
+			m.handOver(h, on[rapid.IntRange(0, len(on)).Draw(t, "how many keep it"):])
 		}
 		for {
 			next, waiting := m.settle()

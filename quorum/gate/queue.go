@@ -11,17 +11,21 @@ import (
 
 // A gate belongs to its goroutine, run. The goroutine ends when nobody waits any more.
 type gate struct {
-	gates      *Gates
-	key        quorum.Key
-	changed    chan struct{} // a bell rang, or somebody left
-	subscribed bool
-	heard      uint64 // masters whose bells were heard since before the last try
-	splits     int    // consecutive tries with split votes
-	vain       int    // tries in vain since a master that had refused became free
+	gates   *Gates
+	key     quorum.Key
+	changed chan struct{} // a bell rang, somebody left, or a handover is over
+	heard   uint64        // masters whose bells were heard since before the last try
+	splits  int           // consecutive tries with split votes
+	vain    int           // tries in vain since a master that had refused became free
 
 	// The mu of Gates guards the fields below.
-	queue    []*Waiter // the head first; some may be over
-	forecast forecast
+	queue      []*Waiter // the head first; some may be over
+	subscribed bool      // only the goroutine sets it
+	forecast   forecast
+	holder     string    // the token of the latest waiter who got the lock, until the token's release; "" if not known
+	handover   *handover // under way; nil if none is
+	unused     string    // the name of the bells of the latest handover that did not get the lock
+	handed     bool      // a handover has got the lock since the goroutine last looked
 }
 
 // Pauses that do not follow from a master's answer.
@@ -45,7 +49,11 @@ func (g *gate) run() {
 			continue
 		}
 		began := time.Now()
-		a := g.try(w)
+		a, tried := g.try(w)
+		if !tried {
+			g.sleep(time.Hour) // the end of the handover wakes the head
+			continue
+		}
 		if a.Refused && !g.subscribed {
 			a = g.subscribe()
 			if g.subscribed {
@@ -84,6 +92,9 @@ func (g *gate) head() *Waiter {
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
 	g.queue = slices.DeleteFunc(g.queue, func(w *Waiter) bool { return w.over })
+	if g.handed {
+		g.handed, g.splits, g.vain = false, 0, 0
+	}
 	if len(g.queue) == 0 {
 		delete(g.gates.gates, g.key)
 		return nil
@@ -91,10 +102,16 @@ func (g *gate) head() *Waiter {
 	return g.queue[0]
 }
 
-// try makes one attempt for the head, and ends the head's wait unless the head may go on.
-func (g *gate) try(w *Waiter) quorum.Acquired {
+// try makes one attempt for the head, and ends the head's wait unless the head may go on. During a handover try does nothing, and returns
+// false.
+func (g *gate) try(w *Waiter) (a quorum.Acquired, tried bool) {
 	mu := &g.gates.mu
 	mu.Lock()
+	//mutant: a waiter tries beside its handover
+	if g.handover != nil {
+		mu.Unlock()
+		return a, false
+	}
 	if g.forecast.freed(time.Now()) != 0 {
 		g.vain = 0
 	}
@@ -102,16 +119,19 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 	w.trying = !w.over
 	mu.Unlock()
 	if !w.trying { // only this goroutine sets trying
-		return quorum.Acquired{Refused: true}
+		return quorum.Acquired{Refused: true}, true
 	}
 	g.heard = g.gates.bells.Confirmed(g.topic()) // not before heed, which forgets the bells: a master also rings when it is no longer heard
 	result := make(chan quorum.Acquired, 1)
 	g.gates.engine.Acquire(w.req, func(a quorum.Acquired) { result <- a })
-	a := <-result
+	a = <-result
 
 	mu.Lock()
 	w.trying = false
 	w.err = a.Err
+	if a.Lock != nil {
+		g.holder = w.req.Token
+	}
 	w.over = a.Lock != nil || a.Err != nil && !lacksQuorum(a.Err) || w.late
 	over, cause := w.over, w.cause
 	mu.Unlock()
@@ -121,7 +141,7 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 		}
 		w.finish(a)
 	}
-	return a
+	return a, true
 }
 
 // note keeps the error for the end of the wait, or ends the wait at once.
@@ -145,6 +165,8 @@ func (g *gate) subscribe() quorum.Acquired {
 	result := make(chan error, 1)
 	g.gates.bells.Subscribe(g, []pubsub.Topic{g.topic()}, func(err error) { result <- err })
 	err := <-result
+	g.gates.mu.Lock()
+	defer g.gates.mu.Unlock()
 	g.subscribed = err == nil
 	return quorum.Acquired{Err: err}
 }
@@ -153,8 +175,21 @@ func (g *gate) subscribe() quorum.Acquired {
 func (g *gate) Deliver(m pubsub.Message) {
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
+	if !g.counts(m) {
+		return
+	}
 	//mutant: nobody hears the bells
-	g.forecast.ring(m.Master, time.Now())
+	g.ring(m.Master)
+}
+
+// ring takes the bell of a master that may be free. mu is held.
+func (g *gate) ring(master int) {
+	now := time.Now()
+	g.forecast.ring(master, now)
+	//mutant: bells of other releases during a handover are forgotten
+	if g.handover != nil {
+		g.handover.forecast.ring(master, now)
+	}
 	g.signal()
 }
 

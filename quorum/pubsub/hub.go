@@ -243,7 +243,7 @@ func (h *Hub) ring(l *link, heard masters.Heard) {
 	if !bell || heard.Pattern != "" || tp == nil {
 		return
 	}
-	tp.ring(l)
+	tp.ring(l, heard.Payload)
 }
 
 // deliver delivers the messages in h.out. mu is held.

@@ -278,7 +278,7 @@ func (l *link) end(why string) {
 func (l *link) ringAll() {
 	for _, tp := range l.hub.topics {
 		if tp.Kind == Bell && tp.on&l.bit() != 0 {
-			tp.ring(l)
+			tp.ring(l, "")
 		}
 	}
 }

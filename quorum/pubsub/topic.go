@@ -30,7 +30,7 @@ const (
 )
 
 // A Message is a message to a subscriber of Topic. Channel is the topic's name, except for a pattern. Every copy of a
-// bell is delivered, at once, and names only its master.
+// bell is delivered, at once, with its master. The payload of a bell is the name of its release, if the release has one.
 type Message struct {
 	Topic   Topic
 	Channel string
@@ -64,10 +64,10 @@ func (t *topic) command(channel, pattern masters.Command) (masters.Command, stri
 	return channel, MasterChannel(t.Topic)
 }
 
-// ring tells subscribers that a bell of the link's master rang, or may have rung. mu is held.
-func (t *topic) ring(l *link) {
+// ring tells subscribers that a bell of the link's master rang, or may have rung. name is the bell's, "" for none. mu is held.
+func (t *topic) ring(l *link, name string) {
 	for s := range t.subscribers {
-		s.Deliver(Message{Topic: t.Topic, Master: l.index})
+		s.Deliver(Message{Topic: t.Topic, Master: l.index, Payload: name})
 	}
 }
 

@@ -80,6 +80,8 @@ type Counts struct {
 	Fenced, Unfounded, Voted int // among the granted
 
 	Behind int // batches that were sent while others were under way on their connection
+
+	HandedOver int // bells of releases that came with the attempt of a client that waited
 }
 
 // Add adds the counts of another world.
@@ -93,6 +95,7 @@ func (c *Counts) Add(d Counts) {
 	c.Unfounded += d.Unfounded
 	c.Voted += d.Voted
 	c.Behind += d.Behind
+	c.HandedOver += d.HandedOver
 }
 
 // answered counts the outcome of an attempt.

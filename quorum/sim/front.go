@@ -64,6 +64,17 @@ func (p *Plan) speak(r *rand.Rand) {
 	}
 }
 
+// queue has clients of few proxies wait for one lock, so that most locks are handed over.
+func (p *Plan) queue(r *rand.Rand) {
+	p.Resources, p.Proxies, p.Clients = 1, pick(r, 1, 1, 2, 2, 3), 4+r.IntN(6)
+	p.Waits, p.Holds, p.Batches, p.Watches = 0.9, pick(r, 0, 0.2, 0.6), pick(r, 0, 0, 0.2), 0
+	p.Think, p.Hold = pick(r, 2*time.Millisecond, 20*time.Millisecond), pick(r, 2*time.Millisecond, 20*time.Millisecond, 150*time.Millisecond)
+	p.TTLLeast = min(max(p.TTLLeast, pick(r, 100*time.Millisecond, 300*time.Millisecond)), p.Config.TTLMax)
+	p.TTLMost = max(p.TTLMost, min(2*p.TTLLeast, p.Config.TTLMax))
+	p.Touches, p.Slow = pick(r, 0, 0.2), pick(r, 0, 0, 0.2)
+	p.Gap = max(p.Gap, pick(r, 30*time.Millisecond, 200*time.Millisecond))
+}
+
 // calm leaves clients as the only source of trouble.
 func (p *Plan) calm(r *rand.Rand) {
 	p.Calm, p.Forgets, p.Shifts, p.Faults, p.Lossy, p.Aim = true, false, false, nil, 0, ""

@@ -5,7 +5,9 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
+	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
 )
 
@@ -110,6 +112,9 @@ func (l *listener) Close() error { return l.conn.Close() }
 
 func cmdPublish(s *server, _ *session, args []string) reply {
 	n := int64(0)
+	if strings.HasPrefix(args[1], quorum.BellPrefix) && args[2] != "" {
+		s.world.checker.counts.HandedOver++
+	}
 	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
 		if c := s.sessions[id]; c.session.topics[args[1]] {
 			c.listener.say(masters.Heard{Kind: masters.Message, Channel: args[1], Payload: args[2]})

@@ -138,11 +138,66 @@ var frontMutants = []mutant{
 		test:   "TestAfterARefusalItIsTriedWhenAQuorumIsFree", in: "../gate",
 	},
 	{
-		name: "a waiter waits for the bells of all masters", rule: "wait", front: true, classes: Operated | Spoken,
+		name: "a waiter waits for the bells of all masters", rule: "wait", front: true, classes: Operated | Spoken | Queued,
 		change: becomes("return free[len(free)-1]"),
 	},
 	{
 		name: "the last comes first", rule: "wait", front: true,
 		change: becomes("w.gate.queue = append([]*Waiter{w}, w.gate.queue...)"),
+	},
+	{
+		name: "an attempt goes before the release that frees the lock", rule: "wait",
+		change: becomes("defer (&releaseRound{key: h.Next.Key, token: h.Token, done: released}).askNamed(e, h.Bell)"),
+		test:   "TestALockIsHandedOverInOneRoundTrip",
+	},
+	{
+		name: "whoever names a token has the lock handed over", rule: "wait",
+		change: becomes("known || gate != nil"),
+		test:   "TestOnlyTheHolderHandsOver", in: "../gate",
+	},
+	{
+		name: "the waiters of one proxy keep a resource for themselves", rule: "wait",
+		change: becomes("!known"),
+		test:   "TestTheWaitersOfOneProxyLetOthersHaveTheLock", in: "../gate",
+	},
+	{
+		name: "a waiter tries beside its handover", rule: "wait",
+		change: never,
+		test:   "TestBellsOfOtherReleasesDuringAHandoverCount", in: "../gate",
+	},
+	{
+		name: "a handover counts as no try of its waiter", rule: "wait",
+		change: skip,
+		test:   "TestOneReleaseHandsOverOnce|TestAWaitThatEndsDuringItsHandover", in: "../gate",
+	},
+	{
+		name: "the bells of a handover wake the next waiter", rule: "wait",
+		change: becomes(`strings.HasPrefix(m.Payload, "")`),
+		test:   "TestBellsOfAHandoverAreLate", in: "../gate",
+	},
+	{
+		name: "bells that come after a handover that failed are not heard", rule: "wait",
+		change: skip,
+		test:   "TestTheBellsOfAHandoverThatFailedCount", in: "../gate",
+	},
+	{
+		name: "bells that came before a handover failed are forgotten", rule: "wait",
+		change: becomes("0"),
+		test:   "TestTheBellsOfAHandoverThatFailedCount", in: "../gate",
+	},
+	{
+		name: "bells of other releases during a handover are forgotten", rule: "wait",
+		change: never,
+		test:   "TestBellsOfOtherReleasesDuringAHandoverCount", in: "../gate",
+	},
+	{
+		name: "a handover that failed is told to its waiter", rule: "wait",
+		change: becomes("w.over = a.Lock != nil || a.Err != nil || w.late"),
+		test:   "TestTheBellsOfAHandoverThatFailedCount", in: "../gate",
+	},
+	{
+		name: "a lock is handed over to a waiter who hears no bells", rule: "wait",
+		change: becomes("gate == nil || g.closed"),
+		test:   "TestNobodyIsHandedALockBeforeItHearsTheBells", in: "../gate",
 	},
 }

@@ -123,6 +123,9 @@ func NewPlan(seed Seed) Plan {
 	if seed.In(Spoken) {
 		p.speak(rand.New(rand.NewPCG(seed.Number, 7)))
 	}
+	if seed.In(Spoken | Queued) {
+		p.queue(rand.New(rand.NewPCG(seed.Number, 11)))
+	}
 	if seed.In(Mixed) {
 		p.mix(rand.New(rand.NewPCG(seed.Number, 2)))
 	}

@@ -22,9 +22,10 @@ const (
 	Spoken                     // clients speak the protocol (front.go)
 	Far                        // masters are far away, and clocks step (far.go)
 	Piped                      // lanes write batches behind batches under way to any master (far.go)
+	Queued                     // clients that speak queue for one lock, and hand it over (front.go)
 )
 
-var classNames = []string{"fenced", "mixed", "voted", "several", "moved", "crowded", "operated", "spoken", "far", "piped"}
+var classNames = []string{"fenced", "mixed", "voted", "several", "moved", "crowded", "operated", "spoken", "far", "piped", "queued"}
 
 // kinds is the number of worlds that OfKind makes of one.
 const kinds = 192

@@ -82,8 +82,14 @@ func TestFixedSeeds(t *testing.T) {
 	for i := range *fixedFlag {
 		sum.Add(expectNothing(t, spoken(i+1)))
 		sum.Add(expectNothing(t, spoken(i+1).OfKind(17*i+5)))
+		queued := sim.Seed{Classes: sim.Spoken | sim.Queued, Number: i + 1}
+		sum.Add(expectNothing(t, queued))
+		sum.Add(expectNothing(t, queued.OfKind(17*i+5)))
 	}
 	t.Logf("%+v", sum)
+	if sum.HandedOver == 0 {
+		t.Error("no lock was handed over")
+	}
 	if sum.Granted*40 < sum.Attempts {
 		t.Errorf("only %d of %d attempts were granted: the worlds are too broken to show anything", sum.Granted, sum.Attempts)
 	}

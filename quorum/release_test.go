@@ -59,3 +59,32 @@ func TestAnAttemptThatIsAnsweredWhileItsReleaseIsTurnedAwayIsUndone(t *testing.T
 		})
 	}
 }
+
+// The release and the attempt go to each master in one batch, in this order: one round trip later the next client has the lock.
+func TestALockIsHandedOverInOneRoundTrip(t *testing.T) {
+	for _, cfg := range []Config{oneByOne, {Grace: 400 * time.Millisecond, FarAway: time.Nanosecond}} {
+		inWorldWith(t, 3, cfg, func(w *world) {
+			if a := w.acquire(key, "mine", minute); a.Lock == nil {
+				t.Fatalf("not granted: %+v", a)
+			}
+			w.settle()
+			began := w.now()
+			released, acquired := make(chan Released, 1), make(chan Acquired, 1)
+			w.HandOver(HandOver{Token: "mine", Bell: "bell", Next: AcquireRequest{Key: Key{Name: key}, Token: "next", TTL: minute, WantFree: true}},
+				func(r Released) { released <- r }, func(a Acquired) { acquired <- a })
+			if r := <-released; !r.Held {
+				t.Errorf("not released: %+v", r)
+			}
+			if a := <-acquired; a.Lock == nil {
+				t.Errorf("not granted: %+v", a)
+			}
+			if took := w.now() - began; took > 3*time.Millisecond {
+				t.Errorf("it takes %v, and a round trip 2 ms", took)
+			}
+			w.expectHolders(key, "nnn")
+			if f := w.fakes[0]; f.ran("EVAL "+luaHandOver.text[:20]) != 1 {
+				t.Errorf("the release was sent otherwise: %q", f.log)
+			}
+		})
+	}
+}
