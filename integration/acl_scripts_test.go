@@ -9,21 +9,21 @@ import (
 	"lockproxy/integration/harness"
 )
 
-// rulesFor reads from docs/operating.md what has to be permitted for one of Redisson's locks besides.
+// rulesFor reads from docs/deploying.md what has to be permitted for one of Redisson's locks besides.
 func rulesFor(t *testing.T, lock string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/operating.md")
+	text, err := os.ReadFile("../docs/deploying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile("(?m)^  - [^:\n]*`" + lock + "`[^:\n]*: `([^`]+)`$").FindSubmatch(text)
 	if found == nil {
-		t.Fatalf("docs/operating.md does not say what %s needs", lock)
+		t.Fatalf("docs/deploying.md does not say what %s needs", lock)
 	}
 	return strings.Fields(string(found[1]))
 }
 
-// A permission that docs/operating.md does not name is an error, at every lock, for whoever follows it.
+// A permission that docs/deploying.md does not name is an error, at every lock, for whoever follows it.
 func TestTheDocumentedUserMayRunRedissonsLocks(t *testing.T) {
 	type step struct {
 		want string // how the reply begins

@@ -14,16 +14,16 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// documentedRules reads from docs/operating.md what lockproxy's user on the masters needs.
+// documentedRules reads from docs/deploying.md what lockproxy's user on the masters needs.
 func documentedRules(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/operating.md")
+	text, err := os.ReadFile("../docs/deploying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile(`(?m)^user lockproxy on >\S+ (.*?)(?: \+acl\|dryrun)?$`).FindSubmatch(text) // acl|dryrun: only with AOF
 	if found == nil {
-		t.Fatal("docs/operating.md does not say what lockproxy's user on the masters needs")
+		t.Fatal("docs/deploying.md does not say what lockproxy's user on the masters needs")
 	}
 	return strings.Fields(string(found[1]))
 }

@@ -58,7 +58,7 @@ func lockEachWay(c *harness.Conn, n int) (validity [2]int64, err error) {
 	return validity, err
 }
 
-// Masters far away vote with the settings that a proxy has by default: see the table in docs/operating.md.
+// Masters far away vote with the settings that a proxy has by default: see the table in docs/deploying.md.
 func TestMastersThatAreFarAwayLock(t *testing.T) {
 	for _, ms := range []time.Duration{1, 5, 25, 50, 80} {
 		t.Run(fmt.Sprintf("%d ms", ms), func(t *testing.T) {

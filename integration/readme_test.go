@@ -174,7 +174,7 @@ var (
 	cause   = regexp.MustCompile(`"((?:is|has|does|did|was|may|gave|bears|belongs|stands|answers|asks) [a-z%(][^"]*)"`)
 )
 
-// Whoever finds a warning in the log, or is told why a master has no vote, finds in docs/operating.md what to make of it: the text,
+// Whoever finds a warning in the log, or is told why a master has no vote, finds in docs/troubleshooting.md what to make of it: the text,
 // or how it begins.
 func TestEveryWarningAndCauseIsExplained(t *testing.T) {
 	explained(t, "## Log lines", 20, warning, "../cmd", "../quorum", "../resp")
@@ -185,13 +185,13 @@ func TestEveryWarningAndCauseIsExplained(t *testing.T) {
 // what differs each time.
 func explained(t *testing.T, heading string, least int, pattern *regexp.Regexp, dirs ...string) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/operating.md")
+	page, err := os.ReadFile("../docs/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(page), heading+"\n")
 	if !found {
-		t.Fatalf("docs/operating.md has no %q", heading)
+		t.Fatalf("docs/troubleshooting.md has no %q", heading)
 	}
 	rest = regexp.MustCompile("(?s)```.*?```").ReplaceAllString(rest, "")
 	var quoted []string
@@ -214,7 +214,7 @@ func explained(t *testing.T, heading string, least int, pattern *regexp.Regexp, 
 				texts++
 				begins, _, _ := strings.Cut(text[1], "%")
 				if !slices.ContainsFunc(quoted, func(q string) bool { return strings.HasPrefix(begins, q) || strings.HasPrefix(q, begins) }) {
-					t.Errorf("%s has %q, which docs/operating.md does not explain", path, text[1])
+					t.Errorf("%s has %q, which docs/troubleshooting.md does not explain", path, text[1])
 				}
 			}
 			return err

@@ -11,10 +11,10 @@ import (
 	"lockproxy/integration/harness"
 )
 
-// recipeBlock returns the block of the recipe in docs/operating.md that has the text.
+// recipeBlock returns the block of the recipe in docs/deploying.md that has the text.
 func recipeBlock(t *testing.T, text string) string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/operating.md")
+	page, err := os.ReadFile("../docs/deploying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func recipeBlock(t *testing.T, text string) string {
 			return block[1]
 		}
 	}
-	t.Fatalf("docs/operating.md has no block with %q", text)
+	t.Fatalf("docs/deploying.md has no block with %q", text)
 	return ""
 }
 
@@ -57,7 +57,7 @@ func recipeMasters(t *testing.T, folder string) []*harness.Redis {
 	return all
 }
 
-// A recipe is a deployment as docs/operating.md prints one, with addresses and folders of the test's own.
+// A recipe is a deployment as docs/deploying.md prints one, with addresses and folders of the test's own.
 type recipe struct {
 	masters []*harness.Redis
 	folder  string

@@ -39,7 +39,7 @@ func checkDatabases(cfg *config.Config, probes []probe, w io.Writer) {
 		}
 	}
 	if len(lacking) > 0 {
-		fmt.Fprintf(w, "In database %s no quorum could: docs/operating.md says why, under \"databases without a mark\".\n", strings.Join(lacking, ", "))
+		fmt.Fprintf(w, "In database %s no quorum could: docs/deploying.md says why, under \"databases without a mark\".\n", strings.Join(lacking, ", "))
 	}
 }
 

@@ -20,7 +20,7 @@ type permit struct {
 	commands [][2]string // a command as ACL rules name it, and arguments that change nothing; $ is an absent key
 }
 
-// permits are all permissions that docs/operating.md lists for lockproxy's user. The subscriptions are tried apart.
+// permits are all permissions that docs/deploying.md lists for lockproxy's user. The subscriptions are tried apart.
 var permits = []permit{
 	{"it cannot vote in databases other than 0", true, [][2]string{{"SELECT", "0"}}},
 	{"it cannot vote", true, [][2]string{

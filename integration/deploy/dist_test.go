@@ -110,7 +110,7 @@ func TestAReleaseIsWhole(t *testing.T) {
 	name := "lockproxy-" + version + "-linux-amd64"
 	unpacked := t.TempDir()
 	sh(t, "tar", "-xzf", dir+"/"+name+".tar.gz", "-C", unpacked)
-	for _, file := range []string{"README.md", "CHANGELOG.md", "config.example.yaml", "docs/operating.md", "man/lockproxy.1",
+	for _, file := range []string{"README.md", "CHANGELOG.md", "config.example.yaml", "docs/deploying.md", "docs/operating.md", "docs/troubleshooting.md", "man/lockproxy.1",
 		"man/lockproxy-run.1", "completion/lockproxy.bash", "deploy/lockproxy.service", "deploy/helm/lockproxy/Chart.yaml"} {
 		if len(read(t, filepath.Join(unpacked, name, file))) == 0 {
 			t.Errorf("%s is empty", file)

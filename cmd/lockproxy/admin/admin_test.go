@@ -308,15 +308,19 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 
 // An alert on a metric that does not exist never fires.
 func TestEveryMetricThatOperatorsAreToldOfIsThere(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, page := range []string{"deploying", "operating", "troubleshooting"} {
+		read, err := os.ReadFile("../../../docs/" + page + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, read...)
 	}
 	_, get := serve(t, &fake{}, false)
 	_, page := get("/metrics")
 	told := regexp.MustCompile(`lockproxy_\w+(\{\w+="\w+")?`).FindAllString(string(text), -1)
 	if len(told) < 10 {
-		t.Fatalf("docs/operating.md tells of %q only", told)
+		t.Fatalf("the pages tell of %q only", told)
 	}
 	for _, metric := range told {
 		if strings.Contains(page, "\n# TYPE "+metric+" histogram\n") {
@@ -330,7 +334,7 @@ func TestEveryMetricThatOperatorsAreToldOfIsThere(t *testing.T) {
 
 // A probe of a path that does not exist keeps a pod out of service for ever.
 func TestEveryProbeThatOperatorsAreGivenIsThere(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/operating.md")
+	text, err := os.ReadFile("../../../docs/deploying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +342,7 @@ func TestEveryProbeThatOperatorsAreGivenIsThere(t *testing.T) {
 	s.Open()
 	probes := regexp.MustCompile(`httpGet: \{path: (\S+),`).FindAllStringSubmatch(string(text), -1)
 	if len(probes) != 3 {
-		t.Fatalf("docs/operating.md has the probes %q", probes)
+		t.Fatalf("docs/deploying.md has the probes %q", probes)
 	}
 	for _, probe := range probes {
 		if status, body := get(probe[1]); status != 200 && status != 503 || status == 503 && probe[1] != "/lockz" {
