@@ -36,6 +36,7 @@ func (a *acquireRound) ask(e *Engine) {
 
 func (a *acquireRound) compose(en *entry, now int64) {
 	en.expires = en.lane.clock.expiry(a.hash, now+a.keeps.Milliseconds())
+	en.lane.batch.grants = append(en.lane.batch.grants, en.lane.ledger.grantOf(a.hash))
 	switch {
 	case a.fencing != nil:
 		en.Args = a.fencing.take(en)

@@ -18,6 +18,7 @@ type batch struct {
 	calls     []*masters.Call
 	first     int           // the place of the first request among the calls
 	words     []any         // of the usual commands; see lay
+	grants    []*grant      // where answers will note grants; see handOut
 	keeps     time.Duration // for how long the longest key lives that the batch may set
 	extension masters.Call  // of the horizon; at the head, if the batch needs one
 	proof     proof         // at the end
@@ -73,7 +74,7 @@ func (b *batch) clear() {
 	clear(b.requests)
 	clear(b.calls)
 	clear(b.words)
-	b.words, b.err, b.proof.received = b.words[:0], nil, 0
+	b.words, b.grants, b.err, b.proof.received = b.words[:0], b.grants[:0], nil, 0
 }
 
 // begin makes an empty batch the gathered batch.
@@ -254,6 +255,9 @@ func (l *lane) unkeptCause() failure {
 func (l *lane) handOut(cause string) (mend func(*connection) error) {
 	b := l.batch
 	now := b.proof.received
+	for _, g := range b.grants {
+		g.expires.Load() // The processor loads several places at once. To note the grants one by one would wait for each place in turn.
+	}
 	for i, r := range b.requests {
 		c := b.calls[b.first+i]
 		if !c.Answered {
