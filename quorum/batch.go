@@ -233,8 +233,20 @@ func (l *lane) readProof() {
 		b.unproven = failure{FailedForgot, "is being assessed anew"}
 	}
 	b.unkept = l.unkeptCause()
-	if !b.unproven.none() || !b.unkept.none() {
+	l.showDoubt(b)
+}
+
+// showDoubt tells operators why the votes of a batch do not count, until those of a later batch do.
+func (l *lane) showDoubt(b *batch) {
+	why := b.unproven
+	if why.none() {
+		why = b.unkept
+	}
+	if !why.none() {
 		l.master.dropped.Add(1)
+		l.doubt.Store(&why.text)
+	} else if l.doubt.Load() != nil {
+		l.doubt.Store(nil)
 	}
 }
 

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -24,6 +25,7 @@ type lane struct {
 	ledger   ledger
 	recovery recovery
 	epochs   epochs
+	doubt    atomic.Pointer[string] // why the votes of the latest batch did not count; nil if they did
 
 	// The rest belongs to the loop.
 	clock    laneClock

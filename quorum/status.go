@@ -38,11 +38,17 @@ type State uint8
 // The states of a master.
 const (
 	Clean        State = iota // grants count
+	Suspect                   // as Clean, but nothing vouched for the latest batch, whose votes did not count
 	Quarantined               // grants do not count, because the master may have forgotten others
 	Disconnected              // the master does not answer
 )
 
-func (s State) String() string { return [...]string{"clean", "quarantined", "disconnected"}[s] }
+func (s State) String() string {
+	return [...]string{"clean", "suspect", "quarantined", "disconnected"}[s]
+}
+
+// Votes says that the master's next grants count, as far as is known.
+func (s State) Votes() bool { return s == Clean || s == Suspect }
 
 // status returns the part of the status that all databases have in common.
 func (m *master) status() MasterStatus {
@@ -75,6 +81,9 @@ func (l *lane) status() MasterStatus {
 	} else {
 		l.recovery.describe(&s)
 	}
+	if doubt := l.doubt.Load(); doubt != nil && s.State == Clean {
+		s.State, s.Cause = Suspect, *doubt
+	}
 	return s
 }
 
@@ -88,7 +97,7 @@ type DatabaseStatus struct {
 func (s DatabaseStatus) Ready() error {
 	err := &NoQuorum{Masters: len(s.Masters)}
 	for _, m := range s.Masters {
-		if m.State == Clean {
+		if m.State.Votes() {
 			err.Answered++
 		} else {
 			err.Causes = append(err.Causes, Cause{m.Addr, m.Cause})

@@ -14,7 +14,7 @@ import (
 func (w *world) quarantined() string {
 	var b strings.Builder
 	for _, m := range w.Masters() {
-		b.WriteByte(map[State]byte{Clean: 'c', Quarantined: 'q', Disconnected: '.'}[m.State])
+		b.WriteByte(map[State]byte{Clean: 'c', Suspect: 'c', Quarantined: 'q', Disconnected: '.'}[m.State])
 	}
 	return b.String()
 }
@@ -158,6 +158,20 @@ func TestAClockThatJumpsBackwardsCostsOneBatchItsVotes(t *testing.T) {
 		}
 		w.settle()
 		w.expectHolders(key, "mmm")
+	})
+}
+
+func TestAMasterIsSuspectUntilABatchCountsAgain(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[0].step(-time.Hour)
+		w.acquire(key, "mine", minute)
+		if m := w.Masters()[0]; m.State != Suspect || !strings.Contains(m.Cause, "clock that jumped") || w.Ready() != nil {
+			t.Errorf("%v: %s; %v", m.State, m.Cause, w.Ready())
+		}
+		w.settle()
+		if m := w.Masters()[0]; m.State != Clean || m.Cause != "" {
+			t.Errorf("%v: %s", m.State, m.Cause)
+		}
 	})
 }
 

@@ -209,7 +209,7 @@ func infoLockproxy(s *Server, w *infoWriter) {
 func infoDatabases(s *Server, w *infoWriter) {
 	for _, db := range s.engine.Databases() {
 		for i, m := range db.Masters {
-			if db.DB != s.cfg.Database && m.State != quorum.Clean {
+			if db.DB != s.cfg.Database && !m.State.Votes() {
 				w.field(fmt.Sprintf("master%d_db%d", i, db.DB), fmt.Sprintf("addr=%s,state=%s,cause=%s,for_sec=%d,left_sec=%d", m.Addr, m.State,
 					oneField(m.Cause), int(m.Since.Seconds()), int(m.Left.Seconds())))
 			}

@@ -119,7 +119,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(descReady, one(s.Ready() == nil), db)
 		for _, m := range s.Masters {
 			gauge(descConnected, one(m.State != quorum.Disconnected), m.Addr, db)
-			gauge(descClean, one(m.State == quorum.Clean), m.Addr, db)
+			gauge(descClean, one(m.State.Votes()), m.Addr, db)
 			gauge(descLeft, m.Left.Seconds(), m.Addr, db)
 		}
 	}

@@ -31,6 +31,7 @@ func (f *fake) Databases() []quorum.DatabaseStatus {
 	return []quorum.DatabaseStatus{{DB: 0, Masters: []quorum.MasterStatus{
 		{Addr: "a:1", State: quorum.Clean},
 		{Addr: "b:1", State: quorum.Quarantined, Cause: "<b>new</b>", Left: 13 * time.Second},
+		{Addr: "d:1", State: quorum.Suspect, Cause: "has a clock that jumped by 3s"},
 		{Addr: "c:1", State: quorum.Disconnected, Cause: "connection refused"},
 	}}}
 }
@@ -80,7 +81,7 @@ func TestAPageShowsWhatIsKnown(t *testing.T) {
 	f := &fake{found: quorum.FoundLocks{Stop: quorum.StopCount, Locks: []quorum.FoundLock{{Name: "job:7", Type: "string", Token: "worker-12", Fence: 55, TTL: time.Minute}}}}
 	body := get(newConsole(f), "/").Body.String()
 	for _, want := range []string{
-		"v9", "a:1", "clean", "quarantined", "at most 13s", "connection refused", "No lock can be had: NOQUORUM", "4321", "98765",
+		"v9", "a:1", "clean", "quarantined", "suspect", "has a clock that jumped by 3s", "at most 13s", "connection refused", "No lock can be had: NOQUORUM", "4321", "98765",
 		`<a href="lock?db=0&amp;name=job%3a7">job:7</a>`, "worker-12", "55", "1m0s", "There are more",
 		"&lt;b&gt;refused", "12.3", "waited", "56.8",
 	} {

@@ -131,7 +131,7 @@ func (s *Status) read(info string) {
 			break
 		}
 		m := masterOf(line)
-		if m.State == "clean" {
+		if m.State == "clean" || m.State == "suspect" {
 			s.Voting++
 		}
 		s.Masters = append(s.Masters, m)
