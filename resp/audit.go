@@ -58,8 +58,22 @@ func (s *session) tell(e Event) {
 		}
 	}
 	if told := s.server.cfg.Audit; told != nil {
+		s.server.addFence(&e)
 		e.Client = s.client()
 		told(e)
+	}
+}
+
+// addFence adds the fence with which the lock was granted through this proxy to an event whose command does not name the fence.
+func (s *Server) addFence(e *Event) {
+	switch lock := s.takers.hash(e.Key, e.Token); {
+	case e.Token == "":
+	case e.What == Granted && e.Fence != 0:
+		s.fences.Add(lock, e.Fence)
+	case e.What == Granted: // an earlier lock with this token may have had a fence
+		s.fences.Remove(lock)
+	case e.Fence == 0 && e.What != Refused:
+		e.Fence, _ = s.fences.Get(lock)
 	}
 }
 

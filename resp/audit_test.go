@@ -58,11 +58,17 @@ func TestTheAuditLogIsToldWhatBecomesOfLocks(t *testing.T) {
 		{"UNLOCK k you", ""},
 		{"UNLOCK k me", "released k me 0 w"},
 		{"LOCK k 60000 TOKEN me", "granted k me 1 w"},
+		{"EXTEND k me 60000", "extended k me 1 w"},
+		{"UNLOCK k me", "released k me 1 w"},
+		{"SET k me NX PX 60000", "granted k me 0 w"},
+		{"UNLOCK k me", "released k me 0 w"},
+		{"LOCK k 60000 TOKEN me", "granted k me 2 w"},
+		{"LOCK k 60000 TOKEN you WAIT 1", "refused k you 0 w held by another"},
 		{"FORCEUNLOCK k", "forced k  0 w"},
 		{"FORCEUNLOCK k", ""},
 		{"SETNX k me", "granted k me 0 w"},
 		{"DEL k none", "deleted k  0 w"},
-		{"LOCK k 60000 TOKEN me HOLD", "granted k me 2 w"},
+		{"LOCK k 60000 TOKEN me HOLD", "granted k me 3 w"},
 	} {
 		c.ask(strings.Fields(step.command)...)
 		c.ask("PING") // answered when the reply before is written, and told of
@@ -78,7 +84,7 @@ func TestTheAuditLogIsToldWhatBecomesOfLocks(t *testing.T) {
 	}
 	_ = c.Close()
 	waitFor(t, "the end of the connection is not told", func() bool {
-		return told.take() == "released k me 2 w the connection of LOCK … HOLD ended"
+		return told.take() == "released k me 3 w the connection of LOCK … HOLD ended"
 	})
 }
 

@@ -51,6 +51,7 @@ type Server struct {
 	journal  journal
 	sessions sessions
 	takers   *takers
+	fences   *lru.Cache[uint64, int64] // of the latest locks with fences, by the hash of takers; nil without an audit log
 	relief   relief
 	refused  refusals
 	hottest  hottest
@@ -128,6 +129,9 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		groups:    group.New(cfg.LockGroups),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
+	}
+	if cfg.Audit != nil {
+		s.fences = newCache[uint64, int64](takersMax)
 	}
 	s.calls.Store(newCalls(s.commands))
 	s.clock.Store(1) // never 0: in replies.writing, 0 means no write

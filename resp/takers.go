@@ -32,9 +32,14 @@ const takerIDBits = 36
 
 func newTakers() *takers { return &takers{seed: maphash.MakeSeed(), epoch: time.Now()} }
 
+// hash is the lock's in all memories of locks.
+func (t *takers) hash(key quorum.Key, token string) uint64 {
+	return maphash.String(t.seed, token) ^ bits.RotateLeft64(maphash.String(t.seed, key.Name), 1) ^ uint64(key.DB)<<takerIDBits
+}
+
 // find returns the two places of a lock, and the lock's hash as in who.
 func (t *takers) find(key quorum.Key, token string) (first, second *taker, hash uint64) {
-	h := maphash.String(t.seed, token) ^ bits.RotateLeft64(maphash.String(t.seed, key.Name), 1) ^ uint64(key.DB)<<takerIDBits
+	h := t.hash(key, token)
 	i := h % takersMax
 	return &t.places[i], &t.places[i^1], h >> takerIDBits << takerIDBits
 }
