@@ -118,7 +118,7 @@ var parts = []part{
 	{"hot", "one key, for which all clients wait; a latency is that of a lock", (*fleet).hotPart},
 	{"others", "other lock services, as they ship; 50 clients lock and unlock", (*fleet).othersPart},
 	{"cost", "processor time of one lock, user + system", (*fleet).costPart},
-	{"watched", "what watching costs: the hottest keys, and the audit log; 50 clients", (*fleet).watchedPart},
+	{"watched", "what watching costs: the hottest keys, the audit log, groups of locks; 50 clients", (*fleet).watchedPart},
 	{"size", "memory of one thing", (*fleet).sizePart},
 	// The last, as its processes stay where it puts them.
 	{"apart", "keys that are no locks; the Redis and the load on one processor, the proxy on another", (*fleet).apartPart},

@@ -23,7 +23,8 @@ type sketchCost struct {
 const sketchAdds = 1_000_000
 
 // watchedPart measures the price of watching locks. The hottest keys cannot be switched off, so their cost is timed alone, beside the
-// processor time of the refused attempts that pay for them: a granted attempt pays nothing. The audit log is measured on and off.
+// processor time of the refused attempts that pay for them: a granted attempt pays nothing. The audit log and the groups of locks are
+// measured on and off.
 func (f *fleet) watchedPart(s settings, r *report) (err error) {
 	g := f.largest()
 	logged, err := harness.StartProxy(f.bin, harness.Addrs(g.masters), "--audit-log", filepath.Join(f.dir, "audit.log"))
@@ -31,6 +32,11 @@ func (f *fleet) watchedPart(s settings, r *report) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, logged.Stop()) }()
+	grouped, err := harness.StartProxy(f.bin, harness.Addrs(g.masters), "--lock-groups", "*=all")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, grouped.Stop()) }()
 	refused := redisBenchmark(g.proxy.Addr, []string{"SET", "hot", "tok", "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)})
 	err = r.rows(os.Stdout, s, refusedWhat, 50, 1, []subject{
 		{name: g.name("lockproxy"), masters: g.masters, run: account{g.proxy, g.masters}.charged(refused)},
@@ -41,6 +47,7 @@ func (f *fleet) watchedPart(s settings, r *report) (err error) {
 	err = r.rows(os.Stdout, s, auditWhat, 50, 1, []subject{
 		{name: g.name("lockproxy"), masters: g.masters, run: account{g.proxy, g.masters}.charged(pairs(g.proxy.Addr))},
 		{name: g.name("lockproxy") + ", audit log", masters: g.masters, run: account{logged, g.masters}.charged(pairs(logged.Addr))},
+		{name: g.name("lockproxy") + ", groups", masters: g.masters, run: account{grouped, g.masters}.charged(pairs(grouped.Addr))},
 	})
 	if err != nil {
 		return err
