@@ -242,7 +242,7 @@ func (r *scriptRound) releaseAt(en *entry) {
 		for i := range a.Effects {
 			if e := &a.Effects[i]; e.Kind == vote.Deleted {
 				//mutant: a release by vote that was not sent is not owed
-				if en.fate == dropped {
+				if en.fate != answered { // the fate of an entry that is being dropped is not set yet
 					en.lane.ledger.owe(signatureOf(e), r.place.Load())
 				}
 				en.lane.ledger.releaseLate(signatureOf(e), r.place.Load())
