@@ -74,6 +74,13 @@ func (r *replies) owe(last, fresh *slot) *slot {
 	return fresh
 }
 
+// isOwedThere says whether the next reply is to come from the upstream.
+func (r *replies) isOwedThere() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.head != nil && r.head.owedThere()
+}
+
 // seenByRelay says whether the client is gone, whether the client may send more, and whether the relay is writing.
 func (r *replies) seenByRelay() (gone, hearing, relaying bool) {
 	r.mu.Lock()

@@ -46,12 +46,12 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 
 // waitsThere returns the link's id at the upstream, if the upstream owes the next reply and a command on the link may block; else 0.
 func (u *uplink) waitsThere() int64 {
-	r := &u.session.replies
+	if !u.session.replies.isOwedThere() {
+		return 0
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.head == nil || !r.head.owedThere() || u.link == nil {
+	if u.link == nil {
 		return 0
 	}
 	return u.link.id
