@@ -319,6 +319,55 @@ func TestMessagesOfBothSidesArriveOnce(t *testing.T) {
 	}
 }
 
+func TestMonitorStreams(t *testing.T) {
+	f := startFront(t)
+	c := dial(t, f.proxy.Addr)
+	expect(t, c, "+OK\r\n", "MONITOR")
+	if _, err := f.upstream.Do(0, "SET", "seen", "x"); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		line, err := c.Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(line, []byte(`"SET" "seen" "x"`)) {
+			return
+		}
+	}
+}
+
+// What MONITOR shows comes between replies, and takes the place of none: not of those either that the proxy asks for itself.
+func TestMonitorShowsBesideReplies(t *testing.T) {
+	f := startFront(t)
+	c, writer := dial(t, f.proxy.Addr), dial(t, f.upstream.Addr)
+	expect(t, c, "+OK\r\n", "MONITOR")
+	const rounds, refused = 100, "-ERR Replica can't interact with the keyspace\r\n" // for such is a client that monitors
+	for range rounds {
+		if err := errors.Join(writer.Send([]byte("SET seen x\r\n")), c.Send([]byte("SELECT 1\r\nDBSIZE\r\n"))); err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := writer.Reply(); err != nil || string(reply) != "+OK\r\n" {
+			t.Fatalf("%q, %v", reply, err)
+		}
+	}
+	var replies strings.Builder
+	for shown := 0; shown < rounds || strings.Count(replies.String(), "\r\n") < 2*rounds; {
+		line, err := c.Reply()
+		switch {
+		case err != nil:
+			t.Fatalf("%v after %q", err, replies.String())
+		case bytes.Contains(line, []byte(`"SET" "seen" "x"`)):
+			shown++
+		case !bytes.Contains(line, []byte(` [`)):
+			replies.Write(line)
+		}
+	}
+	if got := replies.String(); got != strings.Repeat("+OK\r\n"+refused, rounds) {
+		t.Errorf("the replies are %q", got)
+	}
+}
+
 func TestUpstreamWithPasswordAndDatabase(t *testing.T) {
 	up := startMasters(t, 1)[0]
 	direct(t, []*harness.Redis{up}, "CONFIG", "SET", "requirepass", "s3cr3t")

@@ -131,7 +131,7 @@ func (s *session) checkTimes(now int64) {
 // isQuiet says whether the client expects nothing: no reply, no message, and no held lock. The replies are read before the holds: an
 // answered LOCK … HOLD has its hold.
 func (s *session) isQuiet() bool {
-	return s.replies.isIdle() && !s.reader.heldUp.Load() && !s.subscriptions.any() && s.holds.isEmpty()
+	return s.replies.isIdle() && !s.reader.heldUp.Load() && !s.subscriptions.any() && s.holds.isEmpty() && !s.uplink.monitors.Load()
 }
 
 // janitor advances the server's coarse clock, and ends connections that took too long. One goroutine for all connections is cheaper than

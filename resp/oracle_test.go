@@ -86,7 +86,7 @@ func words(line string) string { return cmdline(strings.Fields(line)...) }
 var likeRedis = `
 PING ; PING a ; PING a b ; ping ; ECHO ; ECHO a ; ECHO a b
 foo ; FOO a b ; foo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb cccccccccccccccccccccccccccccccccccccc d
-client ; client foo ; client foo a b c ; client setname ; client|id ; config ; config get ; script ; script load ; script foo ; command foo ; cluster ; config foo
+client ; client foo ; client foo a b c ; client setname ; client|id ; config ; config get ; script ; script load ; script foo ; command foo ; cluster ; cluster foo ; config foo
 SET ; SET k ; GET ; GET a b ; SETNX k ; DEL ; UNLINK ; EXISTS ; TTL ; PTTL a b ; EXPIRE k ; EXPIREAT k ; PERSIST ; TYPE ; STRLEN ; SETEX k 1 ; EVAL ; EVAL x ; EVALSHA a ; AUTH ; SELECT ; WAIT 1 ; ROLE a ; TIME a ; RESET a ; READONLY a ; READWRITE a ; LASTSAVE a ; EXPIRETIME ; PEXPIRETIME a b
 SET k v NX EX 100 ; SET k w NX EX 100 ; SET k w nx ex 100 get ; GET k ; SET k w XX EX 100 ; GET k ; SET k x XX GET EX 100 ; DEL k ; SET k v XX EX 10 ; SET k v NX GET EX 10 ; SET k v NX GET EX 10 ; DEL k k ; EXISTS k
 SET k v EX 100 ; SET k w EX 100 GET ; STRLEN k ; TYPE k ; EXISTS k k nope ; DEL k nope ; GET k ; TTL k ; PTTL k ; EXPIRETIME k ; PEXPIRETIME k ; TYPE k ; STRLEN k ; EXPIRE k 10 ; PERSIST k ; UNLINK k
@@ -106,7 +106,7 @@ AUTH a ; AUTH a b ; AUTH default b ; AUTH a b c
 CLIENT REPLY foo ; CLIENT REPLY ON ; PING
 CLIENT KILL foo ; CLIENT KILL ID 99999 ; CLIENT KILL ID x ; CLIENT KILL ID 0 ; CLIENT KILL FOO x ; CLIENT KILL ID 4 ADDR ; CLIENT KILL TYPE foo ; CLIENT KILL TYPE pubsub ; CLIENT KILL USER nobody ; CLIENT KILL SKIPME maybe ; CLIENT KILL ADDR 1.2.3.4:5 SKIPME no ; CLIENT KILL
 CLIENT LIST TYPE foo ; CLIENT LIST ID x ; CLIENT LIST FOO ; CLIENT LIST TYPE ; CLIENT LIST TYPE pubsub ; CLIENT NO-EVICT foo ; CLIENT NO-EVICT ON ; CLIENT CAPA redirect ; CLIENT MAINT_NOTIFICATIONS ON ; CLIENT TRACKING OFF
-CLUSTER NODES ; CLUSTER SLOTS ; CLUSTER INFO ; CLUSTER MYID
+CLUSTER NODES ; CLUSTER SLOTS ; CLUSTER INFO ; CLUSTER INFO x ; CLUSTER MYID
 WAIT 0 0 ; WAIT a b ; WAIT 0 b ; WAIT 0 -1 ; ROLE ; SENTINEL masters ; SENTINEL
 SCRIPT EXISTS ; SCRIPT EXISTS aa bb ; SCRIPT FLUSH ; SCRIPT FLUSH ASYNC ; SCRIPT FLUSH SYNC ; SCRIPT FLUSH A ; SCRIPT FLUSH ASYNC SYNC ; EVALSHA abc 0 ; EVALSHA ffffffffffffffffffffffffffffffffffffffff 1 k ; EVAL x a ; EVAL x 1 ; EVAL x -1 ; EVAL x 99999999999999999999 ; EVALSHA x 2 a
 COMMAND INFO nope ; COMMAND DOCS nope ; COMMAND COUNT x

@@ -48,8 +48,8 @@ func refuse(reply Error) refusal { return refusal{reply: reply} }
 // splits refuses a command because lock_keys matches some of its names and not others, or a name must be a lock's and is not.
 func splits(reply Error) refusal { return refusal{reply: reply, split: string(reply)} }
 
-// neverForwarded are commands that change the nature of the connection. MONITOR's lines would stand among the replies.
-var neverForwarded = map[string]bool{"monitor": true, "sync": true, "psync": true, "replconf": true}
+// neverForwarded are commands that change the nature of the connection.
+var neverForwarded = map[string]bool{"sync": true, "psync": true, "replconf": true}
 
 // isLock says whether the name is a lock's: a pattern of lock_keys matches the name, or its {tag}. As in a cluster of Redis, names with the
 // same tag belong together, so a lock's channels and queues follow the lock.

@@ -169,7 +169,6 @@ func TestWhatIsNeitherForLocksNorForTheUpstreamIsRefused(t *testing.T) {
 		{"EVAL return(1) 1 lock:c" + strings.Repeat(" "+large, 4), tooLarge},
 		{"DEL lock:" + large + " lock:" + large, ":0\r\n"},
 		{"SYNC", "-ERR unknown command 'SYNC', with args beginning with: \r\n"},
-		{"Monitor", "-ERR unknown command 'Monitor', with args beginning with: \r\n"},
 		{"SCRIPT", "-ERR wrong number of arguments for 'script' command\r\n"},
 		{"SCRIPT DEBUG YES", "-ERR unknown subcommand 'DEBUG'. Try SCRIPT HELP.\r\n"},
 	} {

@@ -13,9 +13,10 @@ import (
 // An uplink is a session's way to the upstream: the present link, and state that outlives a link. Only the session's reader makes and drops
 // links.
 type uplink struct {
-	session *session
-	relies  bool         // for the reader alone: the client counts on something left at the upstream, such as a script
-	sending atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
+	session  *session
+	relies   bool         // for the reader alone: the client counts on something left at the upstream, such as a script
+	sending  atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
+	monitors atomic.Bool  // MONITOR was sent
 
 	mu   sync.Mutex // guards the link and its state; before replies.mu
 	link *link      // the reader sets it, and may read it without mu
@@ -114,6 +115,7 @@ func (u *uplink) drop() {
 	u.mu.Lock()
 	u.link = nil
 	u.mu.Unlock()
+	u.monitors.Store(false)
 }
 
 // close ends the link's connection, if there is a link.

@@ -109,6 +109,7 @@ func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 		{[]string{"SUBSCRIBE c", "SUBSCRIBE lock:x"}, true},
 		{[]string{"SUBSCRIBE c", "UNSUBSCRIBE c"}, false},
 		{[]string{"INCR n", "SUBSCRIBE lock:x"}, false},
+		{[]string{"MONITOR"}, true},
 		{[]string{"EVAL x 1 a"}, true},
 		{[]string{"EVALSHA " + strings.Repeat("a", 40) + " 1 a", "INCR n"}, true},
 		{[]string{"SCRIPT LOAD x"}, true},
@@ -117,6 +118,7 @@ func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 		{[]string{"CONFIG SET x y"}, true},
 		{[]string{"CONFIG GET x", "INFO", "SET a 1"}, false},
 		{[]string{"EVAL x 1 a", "RESET", "HELLO 3", "INCR n"}, false},
+		{[]string{"MONITOR", "RESET", "HELLO 3", "INCR n"}, false},
 	} {
 		t.Run(strings.Join(tc.does, ", "), func(t *testing.T) {
 			var running sync.WaitGroup

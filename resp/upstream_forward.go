@@ -55,6 +55,8 @@ func passUpstream(c *call) (Reply, bool) {
 		return reply, c.named != nil && c.named.flags&betterThere != 0
 	case c.isNamed("watch"):
 		s.transaction.stage = watchingThere
+	case wire.EqualFold(c.args[0], "monitor"):
+		s.uplink.monitors.Store(true)
 	}
 	return nil, false
 }

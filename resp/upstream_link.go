@@ -35,7 +35,7 @@ type link struct {
 	giveUp   context.CancelFunc // ends the attempt to connect
 	failed   error              // why the attempt to connect failed; dead is set, too
 	expected []expectation      // the replies owed by the upstream, in order
-	stateful bool               // MULTI, WATCH or a subscription: the client could not go on over another connection
+	stateful bool               // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
 	relies   bool               // uplink.relies, as of the last write
 	dead     bool               // the link was lost or dropped: the next command needs another link
 	id       int64              // the connection's id at the upstream; 0: not known yet, or no command may wait
@@ -250,7 +250,7 @@ func (l *link) place() (placed, lost bool) {
 func (l *link) noteState() {
 	u, s := l.uplink, l.session
 	stage := s.transaction.stage
-	stateful := stage == watchingThere || stage == queuingThere
+	stateful := stage == watchingThere || stage == queuingThere || u.monitors.Load()
 	for _, t := range s.subscriptions.all() {
 		stateful = stateful || s.server.router.isThere(t)
 	}

@@ -149,6 +149,9 @@ func (l *link) next() (first expectation, owed int) {
 // isAside says whether the frame is a message instead of a reply, and whether the frame confirms a subscription. more says that b is too
 // short to tell.
 func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
+	if b[0] == '+' && r.session.uplink.monitors.Load() { // each line of MONITOR begins with the time
+		return len(b) > 1 && '0' <= b[1] && b[1] <= '9', false, len(b) == 1
+	}
 	push := b[0] == '>'
 	if !push && (b[0] != '*' || r.pushes || !r.confirmed.channels && !r.confirmed.shards) {
 		return false, false, false
