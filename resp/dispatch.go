@@ -84,6 +84,7 @@ type checkpoint func(c *call) (answer Reply, passes bool)
 var way = [...]checkpoint{
 	passAttack,      // an HTTP request ends the connection
 	passCaching,     // no reply may be cached
+	passConfirmed,   // a subscription that decides whether the command may be sent is confirmed first
 	passUpstream,    // commands that are not about locks go upstream
 	passKnown,       // row, arguments, login, reserved keys: as Redis checks
 	passSubscribed,  // a subscribed RESP2 client may send little
@@ -105,6 +106,10 @@ func passCaching(c *call) (Reply, bool) {
 	}
 	c.session.caching = false
 	return rejected(c, errCaching), false
+}
+
+func passConfirmed(c *call) (Reply, bool) {
+	return nil, !listensOnly(c, c.named) || c.session.reader.await(c.session.replies.locksDone)
 }
 
 func passKnown(c *call) (Reply, bool) {
@@ -141,8 +146,8 @@ func check(c *call) Reply {
 }
 
 func passSubscribed(c *call) (Reply, bool) {
-	if listens, ending := listensOnly(c, c.cmd); !listens {
-		return nil, !ending
+	if !listensOnly(c, c.cmd) {
+		return nil, true
 	}
 	return rejected(c, errSubscribed(c.cmd.full)), false
 }
@@ -169,15 +174,10 @@ func passTransaction(c *call) (Reply, bool) {
 	return nil, true
 }
 
-// listensOnly says whether the row's command is closed to the client because of a subscription. Subscriptions under way are confirmed, or
-// have failed, before listensOnly returns. ending says that the connection ended meanwhile.
-func listensOnly(c *call, row *command) (listens, ending bool) {
+// listensOnly says whether the row's command is closed to the client because of a subscription.
+func listensOnly(c *call, row *command) bool {
 	s := c.session
-	if s.identity.resp3 || !s.subscriptions.any() || row != nil && row.flags&subscribedToo != 0 {
-		return false, false
-	}
-	ending = !s.reader.await(s.replies.locksDone)
-	return !ending && s.subscriptions.any(), ending
+	return !s.identity.resp3 && s.subscriptions.any() && (row == nil || row.flags&subscribedToo == 0)
 }
 
 // rejected returns the reply to a refused command. The transaction, here or at the upstream, is spoiled; a refused EXEC ends the

@@ -37,7 +37,7 @@ func (r *reader) hearOut() {
 	}
 }
 
-// noteSentAll withholds the locks whose replies are ready to be written. fill withholds later locks.
+// noteSentAll withholds the locks whose replies are ready to be written. settle withholds later locks.
 func (r *replies) noteSentAll(news chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,11 +33,11 @@ type reader struct {
 	heldUp   atomic.Bool      // a command waits; other goroutines read the flag
 }
 
-// partingTime is how long the reader waits for the client to take the last reply and close. To close a socket with unread input would
-// destroy the reply on its way. partingBytes is how much input the reader discards meanwhile.
+// lingerTime is how long the reader waits for the client to take the last reply and close. To close a socket with unread input would
+// destroy the reply on its way. lingerBytes is how much input the reader discards meanwhile.
 const (
-	partingTime  = time.Second
-	partingBytes = 1 << 20
+	lingerTime  = time.Second
+	lingerBytes = 1 << 20
 )
 
 func (r *reader) init(s *session) {
@@ -145,11 +145,11 @@ func (r *reader) space() ([]byte, error) {
 	return space, nil
 }
 
-// discard drops the bytes behind a client's last command. Once the last command is answered, more than partingBytes ends the connection.
+// discard drops the bytes behind a client's last command. Once the last command is answered, more than lingerBytes ends the connection.
 func (r *reader) discard() {
 	r.dumped += r.in.len()
 	r.in.release()
-	if r.dumped > partingBytes && r.session.replies.isWritten() {
+	if r.dumped > lingerBytes && r.session.replies.isWritten() {
 		upstream.BreakOff(r.session.conn)
 	}
 }

@@ -50,7 +50,7 @@ func refuseWith(conn net.Conn, why Error) {
 	_ = conn.SetDeadline(time.Now().Add(refusalTime))
 	_, err := conn.Write(why.AppendTo(nil, false))
 	if half, ok := conn.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, conn, partingBytes)
+		_, _ = io.CopyN(io.Discard, conn, lingerBytes)
 	}
 	upstream.BreakOff(conn)
 }

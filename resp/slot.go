@@ -236,13 +236,13 @@ func count(yes bool) int {
 // resolve takes one outcome, on any goroutine of the engine, without blocking.
 func (sl *slot) resolve(o outcome) {
 	r, size := sl.replies, o.size() // before mu is held: a panic in a reply must not leave it locked
-	if spent := r.fill(sl, o, size); spent != "" {
+	if spent := r.settle(sl, o, size); spent != "" {
 		r.kill(spent)
 	}
 }
 
-// fill adds an outcome to a slot. If a limit forbids the reply to wait, fill returns the limit.
-func (r *replies) fill(sl *slot, o outcome, size int) (spent string) {
+// settle adds an outcome to a slot. If a limit forbids the reply to wait, settle returns the limit.
+func (r *replies) settle(sl *slot, o outcome, size int) (spent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone { // the slot stays unready, so a writer that has not noticed yet does not answer

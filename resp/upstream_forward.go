@@ -23,10 +23,6 @@ func passUpstream(c *call) (Reply, bool) {
 	if c.server.router == nil || !s.reader.parser.Authed {
 		return nil, true
 	}
-	listens, ending := listensOnly(c, c.named)
-	if ending {
-		return nil, false
-	}
 	if c.cmd == nil {
 		s.reader.line.Leave() // the router may have to ask the upstream about the command
 	}
@@ -40,7 +36,7 @@ func passUpstream(c *call) (Reply, bool) {
 		noteThere(c)
 	}
 	switch {
-	case listens:
+	case listensOnly(c, c.named):
 		return whileSubscribed(c)
 	case s.transaction.open():
 		return queueAnywhere(c, at)
@@ -185,7 +181,8 @@ func scriptThere(c *call) (Reply, bool) {
 	return reply, false
 }
 
-// scriptsExist answers 1 for each script on both sides: an EVALSHA on locks would not find a text that only the upstream has.
+// scriptsExist answers 1 for each script on both sides, after the proxy's texts were loaded upstream. A script on the upstream alone gets
+// 0: an EVALSHA on locks would not find the text.
 func scriptsExist(c *call) (Reply, bool) {
 	l, refused := c.session.uplink.connected()
 	c.session.uplink.relies = true
@@ -194,6 +191,13 @@ func scriptsExist(c *call) (Reply, bool) {
 	}
 	known := runScriptExists(c).(Array)
 	return c.beginKeyless(made, func(sl *slot) {
+		given := map[string]bool{}
+		for _, sha := range c.args[2:] {
+			if s, has := c.server.scripts.Lookup(sha); has && !given[s.SHA] {
+				given[s.SHA] = true
+				l.ask(expectation{n: 1}, "SCRIPT", "LOAD", s.Text)
+			}
+		}
 		l.ask(expectation{n: 1, take: func(reply []byte) {
 			items := splitItems(reply)
 			for i := range known {

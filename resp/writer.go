@@ -8,13 +8,13 @@ import (
 // flushSize is the number of gathered bytes at which replies are written even if more are ready.
 const flushSize = 64 << 10
 
-// An outgoing is encoded replies to be written, and the locks among the replies. An outgoing is borrowed for one batch: an idle connection has none.
-type outgoing struct {
+// A page is encoded replies to be written, and the locks among the replies. A page is borrowed for one batch: an idle connection has none.
+type page struct {
 	buf    []byte
 	grants []grant
 }
 
-var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, 4<<10)} }}
+var pages = sync.Pool{New: func() any { return &page{buf: make([]byte, 0, 4<<10)} }}
 
 // A grant is a slot with a lock. The slot's reply ends at an offset of the buffer being written.
 type grant struct {
@@ -59,7 +59,7 @@ func (w *writer) next() *slot {
 
 // send writes a batch of replies, and says whether the connection is still of use.
 func (w *writer) send(batch *slot) bool {
-	p := outgoings.Get().(*outgoing)
+	p := pages.Get().(*page)
 	ok, now := true, time.Now()
 	for sl := batch; sl != nil; sl = sl.next {
 		if !ok {
@@ -96,15 +96,15 @@ func (w *writer) send(batch *slot) bool {
 	}
 	ok = ok && w.write(p)
 	if cap(p.buf) <= 2*flushSize {
-		outgoings.Put(p)
+		pages.Put(p)
 	}
 	w.retire(batch)
 	return ok
 }
 
-// write writes the encoded replies, and empties p. If the write fails, locks whose replies were not written whole are abandoned: the client cannot
+// write writes a page and empties the page. If the write fails, locks whose replies were not written whole are abandoned: the client cannot
 // know of them. A lock whose reply was written whole may be in use.
-func (w *writer) write(p *outgoing) bool {
+func (w *writer) write(p *page) bool {
 	n, err := 0, error(nil)
 	if len(p.buf) > 0 {
 		n, err = w.replies.send(p.buf)
@@ -158,7 +158,7 @@ func (w *writer) finish() {
 	}
 	if c, ok := r.conn.(interface{ CloseWrite() error }); ok {
 		_ = c.CloseWrite()
-		_ = r.conn.SetReadDeadline(time.Now().Add(partingTime))
+		_ = r.conn.SetReadDeadline(time.Now().Add(lingerTime))
 		return
 	}
 	_ = r.conn.Close()
