@@ -144,7 +144,7 @@ func listenAndSpeak(t *testing.T, proxy *harness.Proxy) {
 			t.Fatal(err)
 		}
 	}
-	for _, request := range [][]string{{"PUBSUB", "NUMSUB", "news"}, {"PUBSUB", "SHARDNUMSUB", "news"}} {
+	for _, request := range [][]string{{"PUBSUB", "NUMSUB", "news"}, {"PUBSUB", "CHANNELS"}, {"PUBSUB", "NUMPAT"}} {
 		if reply, err := writer.Do(request...); err != nil || reply[0] == '-' {
 			t.Errorf("%q: %q, %v", request, reply, err)
 		}

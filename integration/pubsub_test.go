@@ -50,14 +50,15 @@ var talks = map[string][]struct {
 		{`PSUBSCRIBE ""`, 1}, {`> "" m`, 1}, {"> a m", 0}, {`SUBSCRIBE ""`, 1}, {`> "" m`, 2}, {`PUNSUBSCRIBE ""`, 1}, {`> "" m`, 1},
 		{`PSUBSCRIBE ""`, 1}, {"UNSUBSCRIBE", 1}, {`> "" m`, 1}, {"PUNSUBSCRIBE", 1},
 	},
-	"QUIT": {{"SUBSCRIBE a", 1}, {"QUIT", 1}},
+	"who listens to the empty channel": {{"HELLO 3", -1}, {`SUBSCRIBE ""`, 1}, {"PUBSUB CHANNELS", 1}, {"PUBSUB CHANNELS *", 1}},
+	"QUIT":                             {{"SUBSCRIBE a", 1}, {"QUIT", 1}},
 	"errors": {
 		{"SUBSCRIBE", 1}, {"PSUBSCRIBE", 1}, {"SSUBSCRIBE", 1}, {"PUBLISH a", 1}, {"PUBLISH a b c", 1}, {"SPUBLISH a", 1}, {"PUBSUB", 1}, {"PUBSUB FOO", 1},
-		{"PUBSUB NUMSUB", 1},
+		{"PUBSUB CHANNELS a b", 1}, {"PUBSUB SHARDCHANNELS a b", 1}, {"PUBSUB NUMPAT x", 1}, {"PUBSUB NUMSUB", 1},
 	},
 	"who listens": {
-		{"PUBSUB NUMSUB a b", 1}, {"HELLO 3", -1}, {"SUBSCRIBE a", 1}, {"PSUBSCRIBE *", 1}, {"SSUBSCRIBE s", 1}, {"PUBSUB NUMSUB a b", 1},
-		{"PUBSUB SHARDNUMSUB s a", 1}},
+		{"PUBSUB CHANNELS", 1}, {"PUBSUB NUMSUB a b", 1}, {"PUBSUB NUMPAT", 1}, {"HELLO 3", -1}, {"SUBSCRIBE a", 1}, {"PSUBSCRIBE *", 1}, {"SSUBSCRIBE s", 1}, {"PUBSUB CHANNELS", 1},
+		{"PUBSUB CHANNELS b*", 1}, {"PUBSUB NUMSUB a b", 1}, {"PUBSUB NUMPAT", 1}, {"PUBSUB SHARDCHANNELS", 1}, {"PUBSUB SHARDNUMSUB s a", 1}},
 }
 
 func TestSubscribersAreAnsweredAsByOneRedis(t *testing.T) {

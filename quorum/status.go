@@ -22,6 +22,7 @@ type MasterStatus struct {
 	Version   string
 	Role      string
 	RoundTrip time.Duration // of the latest batch
+	Channels  int64         // that somebody has subscribed to, as of the latest heartbeat
 	Votes     Votes
 
 	State       State
@@ -59,6 +60,7 @@ func (m *master) status() MasterStatus {
 		Server:    m.info.Server,
 		Version:   m.info.Version,
 		Role:      m.info.Role,
+		Channels:  m.info.Channels,
 		RoundTrip: time.Duration(m.roundTrip.Load()),
 		Votes:     Votes{Granted: m.votes[rules.Granted].Load(), Refused: m.votes[rules.Refused].Load(), Failed: m.votes[rules.Failed].Load()},
 	}

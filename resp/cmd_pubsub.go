@@ -2,6 +2,9 @@ package resp
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -184,6 +187,72 @@ func publish(s *Server, t pubsub.Topic, message string, done func(n int, err err
 	})
 }
 
+// channelsMax is the most channels of a master that may be listed. A master does nothing else while listing its channels, 2 ms for
+// channelsMax, and cannot list a part. The proxies' own channels, for released locks, count too.
+const channelsMax = 10_000
+
+func errChannelsMax(most int64) Error {
+	return Error(fmt.Sprintf("ERR a master has %d channels, and %d are listed at most: masters would stop for everybody; "+
+		"ask PUBSUB NUMSUB for those that you want to know of", most, channelsMax))
+}
+
+// channels lists the channels with a subscriber on any proxy; patterns do not count.
+func channels(c *call, kind pubsub.Kind) Reply {
+	for _, m := range c.server.engine.Masters() {
+		if m.Channels > channelsMax {
+			return errChannelsMax(m.Channels)
+		}
+	}
+	wanted := func(string) bool { return true }
+	switch len(c.args) {
+	case 2:
+	case 3:
+		pattern := strings.Clone(c.args[2])
+		if len(pattern) > wire.PatternMax {
+			return errPattern
+		}
+		wanted = func(channel string) bool { return wire.MatchChannel(pattern, channel) }
+	default:
+		return errSubcommandArity("PUBSUB", c.args[1])
+	}
+	here := c.server.messages.Topics(kind)
+	return poll(c, []any{"PUBSUB", "CHANNELS"}, func(replies []any) Reply {
+		seen := map[string]bool{}
+		for _, name := range here {
+			seen[name] = true
+		}
+		for _, name := range elsewhere(replies) {
+			switch shard, sharded := strings.CutPrefix(name, quorum.ShardPrefix); {
+			case sharded && kind == pubsub.Shard:
+				seen[shard] = true
+			case kind == pubsub.Channel && !strings.HasPrefix(name, reservedPrefix):
+				seen[name] = true
+			}
+		}
+		found := Array{}
+		for _, name := range slices.Sorted(maps.Keys(seen)) {
+			if wanted(name) {
+				found = append(found, Bulk(name))
+			}
+		}
+		return found
+	})
+}
+
+// elsewhere returns the strings of all masters' lists.
+func elsewhere(replies []any) []string {
+	var all []string
+	for _, reply := range replies {
+		list, _ := reply.([]any)
+		for _, item := range list {
+			if name, ok := item.(string); ok {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
 // numSub counts subscribers as PUBLISH does, without patterns.
 func numSub(c *call, kind pubsub.Kind) Reply {
 	if len(c.args) == 2 {
@@ -197,20 +266,54 @@ func numSub(c *call, kind pubsub.Kind) Reply {
 		question = append(question, pubsub.MasterChannel(t))
 	}
 	messages := c.server.messages
+	return poll(c, question, func(replies []any) Reply {
+		found := Array{}
+		for i, t := range topics {
+			counts := make([]int64, len(replies))
+			for m, reply := range replies {
+				counts[m] = -1
+				if list, _ := reply.([]any); len(list) == 2*len(topics) {
+					counts[m], _ = list[2*i+1].(int64)
+				}
+			}
+			found = append(found, Bulk(t.Name), Int(messages.Receivers(t, nil, counts)))
+		}
+		return found
+	})
+}
+
+// runPubsubNumPat counts the patterns with a subscriber on any proxy.
+func runPubsubNumPat(c *call) Reply {
+	most := int64(len(c.server.messages.Topics(pubsub.Pattern)))
+	return poll(c, []any{"PUBSUB", "NUMPAT"}, func(replies []any) Reply {
+		for _, reply := range replies {
+			n, _ := reply.(int64)
+			most = max(most, n)
+		}
+		return Int(most)
+	})
+}
+
+// poll asks all masters, and merges the answers to one reply.
+func poll(c *call, question []any, merge func(replies []any) Reply) Reply {
 	return c.beginKeyless(made, func(sl *slot) {
 		c.server.engine.Poll(question, func(p quorum.Polled) {
-			found := Array{}
-			for i, t := range topics {
-				counts := make([]int64, len(p.Replies))
-				for m, reply := range p.Replies {
-					counts[m] = -1
-					if list, _ := reply.([]any); len(list) == 2*len(topics) {
-						counts[m], _ = list[2*i+1].(int64)
-					}
-				}
-				found = append(found, Bulk(t.Name), Int(messages.Receivers(t, nil, counts)))
-			}
-			sl.resolve(outcome{err: p.Err, reply: found})
+			sl.resolve(outcome{err: p.Err, reply: polled{p.Replies, merge}})
 		})
 	})
+}
+
+// A polled is a reply that the client's own writer merges, when writing: no lane waits for a long match.
+type polled struct {
+	replies []any // of the masters
+	merge   func(replies []any) Reply
+}
+
+func (r polled) AppendTo(b []byte, resp3 bool) []byte { return r.merge(r.replies).AppendTo(b, resp3) }
+
+func (r polled) Size() (n int) {
+	for _, name := range elsewhere(r.replies) {
+		n += 16 + len(name) // as wire counts a list
+	}
+	return n
 }

@@ -294,7 +294,7 @@ func (e *fakeEngine) fail(err error) {
 
 func TestEveryContainerHasHelp(t *testing.T) {
 	c := newRig(t, Config{}).dial()
-	for name, sub := range map[string]string{"OBJECT": "ENCODING", "client": "LIST", "PUBSUB": "NUMSUB", "CONFIG": "GET", "SCRIPT": "LOAD", "COMMAND": "COUNT"} {
+	for name, sub := range map[string]string{"OBJECT": "ENCODING", "client": "LIST", "PUBSUB": "NUMPAT", "CONFIG": "GET", "SCRIPT": "LOAD", "COMMAND": "COUNT"} {
 		got := c.ask(name, "help")
 		begins := "+" + strings.ToUpper(name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n"
 		if !strings.Contains(got, begins) || !strings.Contains(got, "\r\n+"+sub+"\r\n+    ") || !strings.HasSuffix(got, "\r\n+HELP\r\n+    Prints this help.\r\n") {

@@ -36,6 +36,8 @@ type fakeEngine struct {
 	fence map[quorum.Key]int64 // the newest
 	err   error                // every operation ends with it
 
+	channels int64 // that masters have
+
 	control *admission.Control
 	holding bool
 	held    []func()
@@ -518,7 +520,7 @@ func (e *fakeEngine) Admission() *admission.Control { return e.control }
 
 func (e *fakeEngine) Masters() []quorum.MasterStatus {
 	return []quorum.MasterStatus{
-		{Addr: "10.0.0.1:6379", Server: "redis", Version: "7.0.15", Role: "master"},
+		{Addr: "10.0.0.1:6379", Server: "redis", Version: "7.0.15", Role: "master", Channels: e.channels},
 		{Addr: "10.0.0.2:6379", State: quorum.Disconnected, Cause: "connection refused, twice"},
 		{Addr: "10.0.0.3:6379"},
 	}

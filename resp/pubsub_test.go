@@ -29,7 +29,7 @@ const (
 
 func TestMessagesComeBetweenRepliesInRESP3(t *testing.T) {
 	r := newRig(t, Config{})
-	c := r.dial()
+	c, other := r.dial(), r.dial()
 	c.ask("HELLO", "3")
 	c.send(words("SUBSCRIBE a"))
 	c.want(">" + subscribedA)
@@ -41,6 +41,7 @@ func TestMessagesComeBetweenRepliesInRESP3(t *testing.T) {
 	c.want(">" + messageA + ">" + messageA)
 	r.engine.release(0)
 	c.want("_\r\n")
+	other.send(words("PUBSUB NUMPAT"))
 }
 
 // A message of a channel never comes before the confirmation of its subscription.
@@ -116,7 +117,7 @@ func TestASubscriptionThatMastersRefuseIsAnErrorAndLeavesTheClientAsItWas(t *tes
 func TestAMessageThatNoQuorumHasIsAnErrorToItsPublisher(t *testing.T) {
 	r := newRig(t, Config{})
 	r.engine.err = &quorum.NoQuorum{Masters: 3, Answered: 1}
-	for _, request := range []string{"PUBLISH a x", "PUBSUB NUMSUB a", "PUBSUB SHARDNUMSUB a"} {
+	for _, request := range []string{"PUBLISH a x", "PUBSUB NUMSUB a", "PUBSUB CHANNELS", "PUBSUB NUMPAT"} {
 		c := r.dial()
 		c.send(words(request))
 		c.want("-NOQUORUM 1 of 3 masters answered, 2 needed\r\n")
@@ -130,10 +131,42 @@ func TestChannelsOfOurOwnCannotBePublishedTo(t *testing.T) {
 	}
 }
 
+// Matching takes its time where patterns and names are long. No lane, for which all clients would wait, does that.
+func TestWhatMastersListIsMatchedByTheWriter(t *testing.T) {
+	s, conn := bareSession(newFakeEngine(), "", 1000)
+	matched := false
+	poll(&s.call, []any{"PUBSUB", "CHANNELS"}, func([]any) Reply {
+		matched = true
+		return Int(1)
+	})
+	if matched {
+		t.Error("it is matched where the engine's callback is called")
+	}
+	s.stop("")
+	s.writer.run()
+	if got := conn.out.String(); got != ":1\r\n" {
+		t.Errorf("wrote %q", got)
+	}
+}
+
+// Masters list all channels at one go, and nothing else meanwhile.
+func TestChannelsAreNotListedWhereThereAreTooMany(t *testing.T) {
+	for _, request := range [][]string{{"PUBSUB", "CHANNELS"}, {"PUBSUB", "CHANNELS", "a*"}, {"PUBSUB", "SHARDCHANNELS"}} {
+		r := newRig(t, Config{})
+		r.engine.channels = channelsMax + 1
+		if got := r.dial().ask(request...); !strings.HasPrefix(got, "-ERR a master has 10001 channels, and 10000 are listed at most") {
+			t.Errorf("%q: %q", request, got)
+		}
+		if got := r.dial().ask("PUBSUB", "NUMSUB", "a"); strings.HasPrefix(got, "-") {
+			t.Errorf("NUMSUB: %q", got)
+		}
+	}
+}
+
 func TestPatternsToSearchByAreBounded(t *testing.T) {
 	c := newRig(t, Config{}).dial()
-	for size, want := range map[int]string{wire.PatternMax: "*", wire.PatternMax + 1: "-ERR the pattern has more than 256 bytes; use a shorter one\r\n"} {
-		if got := c.ask("LOCKS", "MATCH", strings.Repeat("a", size)); !strings.HasPrefix(got, want) {
+	for size, want := range map[int]string{wire.PatternMax: "*0\r\n", wire.PatternMax + 1: "-ERR the pattern has more than 256 bytes; use a shorter one\r\n"} {
+		if got := c.ask("PUBSUB", "CHANNELS", strings.Repeat("a", size)); got != want {
 			t.Errorf("%d bytes: %q", size, got)
 		}
 	}

@@ -115,6 +115,11 @@ func errUnknownSubcommand(container, name string) Error {
 	return Error("ERR unknown subcommand '" + clip(name, echoMax) + "'. Try " + container + " HELP.")
 }
 
+// errSubcommandArity is Redis's error for subcommands that count their arguments by themselves.
+func errSubcommandArity(container, name string) Error {
+	return Error("ERR unknown subcommand or wrong number of arguments for '" + clip(name, echoMax) + "'. Try " + container + " HELP.")
+}
+
 // clip cuts s as C's %.*s does: to n bytes, or before the first zero byte.
 func clip(s string, n int) string {
 	s = s[:min(n, len(s))]

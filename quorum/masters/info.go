@@ -32,6 +32,7 @@ type Info struct {
 	MaxMemoryPolicy string // "" if the master does not tell
 	UsedMemory      int64  // bytes that count for MaxMemory; 0 if the master does not tell
 	Evicted         int64  // keys, since the start
+	Channels        int64  // with subscribers
 	Files           Files
 
 	ClockOffset time.Duration // of a Probe: the master's wall clock less ours, to within RoundTrip/2
@@ -221,6 +222,8 @@ func (i *Info) ReadInfo(reply string) {
 			i.LoadErrors = n
 		case "evicted_keys":
 			i.Evicted = n
+		case "pubsub_channels":
+			i.Channels = n
 		}
 	}
 }
