@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// COMMAND tells the same arity, flags and keys of a command as Redis.
+// What COMMAND says of a command, its arity, flags, keys and categories, is what Redis says.
 func TestCommandInfoIsThatOfRedis(t *testing.T) {
 	tw := startTwin(t, 1)
 	oracle, proxy := commandInfos(t, tw.oracle.Addr), commandInfos(t, tw.proxy.Addr)
@@ -26,7 +26,7 @@ func TestCommandInfoIsThatOfRedis(t *testing.T) {
 	}
 }
 
-// commandInfos returns the first six fields of each command and subcommand, with the flags sorted.
+// commandInfos returns the first seven fields of each command and subcommand, with what has no order sorted.
 func commandInfos(t *testing.T, addr string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -34,7 +34,8 @@ func commandInfos(t *testing.T, addr string) map[string]string {
 	read = func(commands any) {
 		for _, command := range commands.([]any) {
 			fields := command.([]any)
-			found[fields[0].(string)] = fmt.Sprint("arity ", fields[1], " flags ", sortedTexts(fields[2]), " keys ", fields[3:6])
+			flags, categories := sortedTexts(fields[2]), sortedTexts(fields[6])
+			found[fields[0].(string)] = fmt.Sprint("arity ", fields[1], " flags ", flags, " keys ", fields[3:6], " categories ", categories)
 			read(fields[9])
 		}
 	}

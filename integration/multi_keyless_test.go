@@ -110,7 +110,7 @@ func TestWhatIsRefusedInMultiSaysWhatToDo(t *testing.T) {
 	f := startFront(t)
 	c := dial(t, f.proxy.Addr)
 	for _, first := range [][]string{{"PING"}, {"GET", "lock:a"}, {"GET", "data"}} {
-		for _, request := range []string{"SUBSCRIBE x", "UNSUBSCRIBE", "CLIENT REPLY OFF", "CLIENT ID", "SELECT 3", "HELLO 3", "AUTH x", "CLIENT KILL ID 5"} {
+		for _, request := range []string{"SUBSCRIBE x", "UNSUBSCRIBE", "CLIENT REPLY OFF", "CLIENT ID", "SELECT 3", "HELLO 3", "AUTH x", "CLIENT KILL ID 5", "CLIENT UNBLOCK 5"} {
 			expect(t, c, "+OK\r\n", "MULTI")
 			expect(t, c, "+QUEUED\r\n", first...)
 			reply, err := c.Do(strings.Fields(request)...)

@@ -45,6 +45,7 @@ var talks = map[string][]struct {
 		{">> s m", 0}, {"PING", 1},
 	},
 	"from RESP3 to RESP2": {{"HELLO 3", -1}, {"SUBSCRIBE a", 1}, {"HELLO 2", -1}, {"GET x", 1}, {"PING", 1}, {"> a m", 1}, {"RESET", 1}, {"> a m", 0}, {"GET x", 1}},
+	"silence":             {{"CLIENT REPLY OFF", 0}, {"SUBSCRIBE a", 1}, {"> a m", 1}, {"PING", 0}, {"UNSUBSCRIBE", 1}, {"CLIENT REPLY ON", 1}},
 	"the empty channel":   {{"PSUBSCRIBE *", 1}, {`> "" m`, 0}, {`SUBSCRIBE ""`, 1}, {`> "" m`, 1}, {"PUNSUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}},
 	"the empty pattern": {
 		{`PSUBSCRIBE ""`, 1}, {`> "" m`, 1}, {"> a m", 0}, {`SUBSCRIBE ""`, 1}, {`> "" m`, 2}, {`PUNSUBSCRIBE ""`, 1}, {`> "" m`, 1},
@@ -54,11 +55,11 @@ var talks = map[string][]struct {
 	"QUIT":                             {{"SUBSCRIBE a", 1}, {"QUIT", 1}},
 	"errors": {
 		{"SUBSCRIBE", 1}, {"PSUBSCRIBE", 1}, {"SSUBSCRIBE", 1}, {"PUBLISH a", 1}, {"PUBLISH a b c", 1}, {"SPUBLISH a", 1}, {"PUBSUB", 1}, {"PUBSUB FOO", 1},
-		{"PUBSUB CHANNELS a b", 1}, {"PUBSUB SHARDCHANNELS a b", 1}, {"PUBSUB NUMPAT x", 1}, {"PUBSUB NUMSUB", 1},
+		{"PUBSUB CHANNELS a b", 1}, {"PUBSUB SHARDCHANNELS a b", 1}, {"PUBSUB NUMPAT x", 1}, {"PUBSUB NUMSUB", 1}, {"COMMAND GETKEYS SPUBLISH a b", 1},
 	},
 	"who listens": {
 		{"PUBSUB CHANNELS", 1}, {"PUBSUB NUMSUB a b", 1}, {"PUBSUB NUMPAT", 1}, {"HELLO 3", -1}, {"SUBSCRIBE a", 1}, {"PSUBSCRIBE *", 1}, {"SSUBSCRIBE s", 1}, {"PUBSUB CHANNELS", 1},
-		{"PUBSUB CHANNELS b*", 1}, {"PUBSUB NUMSUB a b", 1}, {"PUBSUB NUMPAT", 1}, {"PUBSUB SHARDCHANNELS", 1}, {"PUBSUB SHARDNUMSUB s a", 1}},
+		{"PUBSUB CHANNELS b*", 1}, {"PUBSUB NUMSUB a b", 1}, {"PUBSUB NUMPAT", 1}, {"PUBSUB SHARDCHANNELS", 1}, {"PUBSUB SHARDNUMSUB s a", 1}, {"COMMAND INFO publish", 1}},
 }
 
 func TestSubscribersAreAnsweredAsByOneRedis(t *testing.T) {

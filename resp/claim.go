@@ -57,7 +57,7 @@ type claim struct {
 	keys     int // how many keys masters are asked about at once, as package admission counts
 	outcomes int
 	engaged  int  // how many operations of the engine the memory budget counts
-	leads    bool // the reply confirms or takes back a subscription: messages go behind the reply
+	leads    bool // the reply confirms or takes back a subscription: messages go behind it, and CLIENT REPLY does not mute it
 	answer   func(*outcome) Reply
 }
 
@@ -73,7 +73,9 @@ func (c *call) claimSlot(cl claim) *slot {
 	}
 	sl.timing.begin(c)
 	sl.reads = c.cmd != nil && c.cmd.flags&readOnly != 0
-	sl.leads = cl.leads
+	if sl.leads = cl.leads; sl.leads {
+		sl.mute = false
+	}
 	sl.reserve = s.reserve // before the writer may see the slot
 	tries := 0
 	begins := func() bool { // a request without keys is rare, or for the upstream

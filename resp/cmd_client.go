@@ -1,13 +1,10 @@
 package resp
 
 import (
-	"errors"
 	"strings"
 
 	"lockproxy/resp/wire"
 )
-
-var errReplyOff = errors.New("ERR lockproxy answers every command: CLIENT REPLY OFF and SKIP are refused, and the connection ends")
 
 func runClientID(c *call) Reply { return Int(c.session.id) }
 
@@ -48,17 +45,36 @@ func runOnOff(c *call) Reply {
 	return okReply
 }
 
-// runClientReply refuses to leave commands without a reply, and ends the connection: a client that does not expect the error would take
-// each later reply for the reply to another command.
+// muting is the effect of CLIENT REPLY.
+type muting struct {
+	off     bool
+	skip    int  // commands still without a reply, with the current command
+	current bool // the command being run gets none
+}
+
+// advance is called between commands.
+func (m *muting) advance() {
+	if m.skip > 0 {
+		m.skip--
+	}
+	m.current = m.off || m.skip > 0
+}
+
 func runClientReply(c *call) Reply {
+	m := &c.session.mute
 	switch wire.Lower(c.args[2]) {
 	case "on":
-		return okReply
-	case "off", "skip":
-		c.session.refuse(errReplyOff)
-		return nil
+		*m = muting{}
+	case "off":
+		*m = muting{off: true, current: true}
+	case "skip":
+		if !m.off {
+			*m = muting{skip: 2, current: true}
+		}
+	default:
+		return errSyntax
 	}
-	return errSyntax
+	return okReply
 }
 
 func runClientList(c *call) Reply {
@@ -195,29 +211,4 @@ func parseClientKill(c *call, args []string) (func(*session) bool, Reply) {
 		}
 		return !skipMe || s != c.session
 	}, nil
-}
-
-// Client side caching. No one master knows all changes of a value that a quorum holds, so the proxy cannot say when a cached reply is out
-// of date, and a client may cache nothing. rueidis demands CLIENT TRACKING ON OPTIN when it connects, whether the application caches or
-// not, so this mode is accepted. In this mode a client announces each reply that it is going to cache, by CLIENT CACHING YES. The proxy
-// refuses that, and the command behind it, too: a client that does not look at the first error caches the reply to the second command.
-// All other modes are refused, because in these a client caches without a word.
-
-const (
-	errTracking = Error("ERR lockproxy supports CLIENT TRACKING only as ON OPTIN, over RESP3; disable client side caching in the client")
-	errCaching  = Error("ERR lockproxy has no client side caching: CLIENT CACHING YES is refused, and so is the next command; " +
-		"disable client side caching in the client")
-)
-
-func runClientTracking(c *call) Reply {
-	switch mode := wire.Lower(strings.Join(c.args[2:], " ")); {
-	case mode == "off", c.session.identity.resp3 && (mode == "on optin" || mode == "on optin noloop" || mode == "on noloop optin"):
-		return okReply
-	}
-	return errTracking
-}
-
-func runClientCaching(c *call) Reply {
-	c.session.caching = !wire.EqualFold(c.args[2], "no")
-	return errCaching
 }

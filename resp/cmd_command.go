@@ -2,6 +2,8 @@ package resp
 
 import (
 	"cmp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"lockproxy/resp/wire"
@@ -42,8 +44,8 @@ func (t *table) findFull(name string) *command {
 	return cmd
 }
 
-// info is the command's entry in COMMAND: ten fields since Redis 7. ACL categories, tips and key specifications are left
-// empty; clients route by the earlier fields.
+// info is the command's entry in COMMAND: ten fields since Redis 7. Tips and key specifications are left empty; clients
+// route by the earlier fields.
 func (cmd *command) info() Reply {
 	subs := Set{}
 	for _, sub := range cmd.subs {
@@ -52,7 +54,7 @@ func (cmd *command) info() Reply {
 	return Array{
 		Bulk(cmd.full), Int(cmd.arity), cmd.flags.names(),
 		Int(cmd.keys.first), Int(cmd.keys.last), Int(cmd.keys.step),
-		Set{}, Set{}, Set{}, subs,
+		cmd.categories(), Set{}, Set{}, subs,
 	}
 }
 
@@ -88,6 +90,75 @@ func (cmd *command) docs() Reply {
 		doc = append(doc, Bulk("subcommands"), subs)
 	}
 	return doc
+}
+
+func runCommandList(c *call) Reply {
+	keep, refused := parseCommandFilter(c.args)
+	if refused != nil {
+		return refused
+	}
+	names := Array{}
+	for _, cmd := range c.server.commands.rows {
+		for _, each := range append([]*command{cmd}, cmd.subs...) {
+			if keep(each) {
+				names = append(names, Bulk(each.full))
+			}
+		}
+	}
+	return names
+}
+
+func parseCommandFilter(args []string) (keep func(*command) bool, refused Reply) {
+	if len(args) == 2 {
+		return func(*command) bool { return true }, nil
+	}
+	if len(args) != 5 || !wire.EqualFold(args[2], "filterby") {
+		return nil, errSyntax
+	}
+	switch value := wire.Lower(args[4]); wire.Lower(args[3]) {
+	case "pattern":
+		return func(cmd *command) bool { return wire.Match(value, cmd.full) }, nil
+	case "aclcat":
+		return func(cmd *command) bool { return slices.Contains(cmd.categories(), Reply(Status("@"+value))) }, nil
+	case "module":
+		return func(*command) bool { return false }, nil
+	}
+	return nil, errSyntax
+}
+
+func runCommandGetKeys(c *call) Reply {
+	args := c.args[2:]
+	cmd := c.server.commands.find(args[0]).row(args)
+	switch {
+	case cmd == nil:
+		return Error("ERR Invalid command specified")
+	case cmd.keys.none() || cmd.group == "pubsub": // Redis lists sharded channels as keys, but for routing only
+		return Error("ERR The command has no key arguments")
+	case !cmd.accepts(len(args)):
+		return Error("ERR Invalid number of arguments specified for command")
+	}
+	if n := cmd.keys.numkeys; n > 0 {
+		args = slices.Clone(args)
+		args[n] = leadingInt(args[n])
+	}
+	names := cmd.keys.of(args)
+	keys := make(Array, 0, len(names))
+	for _, name := range names {
+		keys = append(keys, Bulk(name))
+	}
+	return keys
+}
+
+// leadingInt is the number that C's atoi finds. So COMMAND GETKEYS also accepts numbers that the command itself refuses.
+func leadingInt(s string) string {
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	s = strings.TrimPrefix(s, "+")
+	end := 0
+	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
+		end++
+	}
+	n, _ := strconv.Atoi(s[:end]) // 0 if there are no digits, and the largest number if there are too many
+	return strconv.Itoa(n)
 }
 
 // runHelp is HELP of any container; the errors for unknown subcommands recommend HELP. runHelp lists lockproxy's subcommands,

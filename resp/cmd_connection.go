@@ -160,6 +160,7 @@ func runReset(c *call) Reply {
 	c.session.holds.releaseComing()
 	c.session.holds.release()
 	c.session.resetIdentity()
+	c.session.mute = muting{skip: c.session.mute.skip, current: c.session.mute.skip > 0}
 	c.session.transaction.end()
 	return Status("RESET")
 }

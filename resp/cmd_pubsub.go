@@ -152,7 +152,7 @@ func unsubscribe(c *call, kind pubsub.Kind) Reply {
 		return nil
 	}
 	sl = c.newReply()
-	sl.leads = true
+	sl.mute, sl.leads = false, true
 	s.answerBy(sl, told)
 	return nil
 }

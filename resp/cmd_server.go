@@ -33,18 +33,6 @@ func runWait(c *call) Reply {
 	return Int(0)
 }
 
-// parseTimeout reads a number of milliseconds.
-func parseTimeout(text string) (int64, Reply) {
-	ms, ok := wire.ParseInt(text)
-	switch {
-	case !ok:
-		return 0, Error("ERR timeout is not an integer or out of range")
-	case ms < 0:
-		return 0, Error("ERR timeout is negative")
-	}
-	return ms, nil
-}
-
 func runCluster(*call) Reply { return errNoCluster }
 
 // runDebug is refused as by a Redis with default settings.

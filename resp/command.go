@@ -1,6 +1,9 @@
 package resp
 
 import (
+	"slices"
+	"strings"
+
 	"lockproxy/quorum"
 	"lockproxy/resp/upstream"
 	"lockproxy/resp/wire"
@@ -164,4 +167,37 @@ func (k keySpec) span(args []string) (first, last, step int) {
 func (k keySpec) untold(args []string) bool {
 	first, _, _ := k.span(args)
 	return k.numkeys > 0 && first == 0
+}
+
+// moreCategories are ACL categories, beside those implied by flags and group, of commands and their subcommands.
+var moreCategories = map[string][]string{
+	"command": {"connection"}, "readonly": {"connection"}, "readwrite": {"connection"}, "wait": {"connection"},
+	"info": {"dangerous"}, "lastsave": {"admin", "dangerous"}, "role": {"admin", "dangerous"},
+}
+
+// categories are the command's ACL categories.
+func (cmd *command) categories() Set {
+	container, _, _ := strings.Cut(cmd.full, "|")
+	more := moreCategories[container]
+	set := Set{}
+	add := func(name string, yes bool) {
+		if yes || slices.Contains(more, name) {
+			set = append(set, Status("@"+name))
+		}
+	}
+	f, contains := cmd.flags, len(cmd.subs) > 0
+	add("keyspace", cmd.group == "generic" && !cmd.keys.none())
+	add("read", f&readOnly != 0 && cmd.group != "scripting")
+	add("write", f&write != 0)
+	add("string", cmd.group == "string")
+	add("pubsub", f&pubSub != 0)
+	add("hash", cmd.group == "hash")
+	add("admin", f&admin != 0)
+	add("fast", f&fast != 0)
+	add("slow", f&fast == 0)
+	add("dangerous", f&admin != 0)
+	add("connection", cmd.group == "connection" && !contains)
+	add("transaction", cmd.group == "transactions")
+	add("scripting", cmd.group == "scripting" && !contains)
+	return set
 }

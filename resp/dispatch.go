@@ -63,6 +63,7 @@ func (r *reader) dispatch() {
 	s.memory.give(s.reserve)
 	s.reserve = 0
 	s.server.counters.commands.Add(1)
+	s.mute.advance()
 }
 
 // run takes the command past the checkpoints to its handler, which runs once. The answer is nil if a slot gets the reply, or if the

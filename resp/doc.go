@@ -75,8 +75,9 @@
 //	router*.go,                     commands that are not about locks: where a command is served, and the way there;
 //	upstream_forward.go             package upstream knows the server
 //	uplink.go, upstream_link.go,    over the session's own link, which follows the client to another database
-//	upstream_relay.go
-//	upstream_transaction.go,        MULTI with an upstream, and the upstream's part in a drain
+//	upstream_relay.go,
+//	upstream_transaction.go,        MULTI with an upstream, the proxy's own requests, and the upstream's part in a drain
+//	upstream_ask.go,
 //	upstream_drain.go
 //
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A handler parses

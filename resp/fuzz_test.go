@@ -26,8 +26,8 @@ var fuzzSeeds = []string{
 	words("EVAL return 1 1 k") + words("CLIENT REPLY SKIP") + words("QUIT"), words("DEL k k j") + words("EXPIRE k 1 GT"),
 	words("LOCK k 1000") + words("FENCE k 1125899906842624") + words("FENCE k x") + words("CLIENT LIST") + words("INFO"), words("SELECT 3") + words("RESET") + words("EXISTS a b c"),
 	words("MULTI") + words("GET k") + words("PUBLISH a b") + words("TIME") + words("EXEC") + words("GET k"),
-	words("CLIENT CACHING YES") + words("SET k v"),
-	words("CONFIG GET *"),
+	words("CLIENT UNBLOCK 1 ERROR") + words("CLIENT CACHING YES") + words("SET k v"),
+	words("COMMAND GETKEYS EVAL x 1 a b") + words("CONFIG GET *") + words("COMMAND LIST FILTERBY PATTERN [a-"),
 }
 
 // chunks cuts b into pieces whose sizes are the bytes of cuts, over and over.

@@ -62,6 +62,7 @@ func TestHostileRequests(t *testing.T) {
 		"no dollar":                      {"*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n"},
 		"an array in an array":           {"*1\r\n*1\r\n", "-ERR Protocol error: expected '$', got '*'\r\n"},
 		"no ASCII for a dollar":          {"*1\r\n\xd94\r\n", "-ERR Protocol error: expected '$', got '\xd9'\r\n"},
+		"no protocol in silence":         {words("CLIENT REPLY OFF") + "*x\r\n", ""},
 		"a line end for a dollar":        {"*1\r\n\r\n", "-ERR Protocol error: expected '$', got ' '\r\n"},
 		"a large command of legal arguments": {"*8\r\n" + strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 3),
 			"-ERR Protocol error: command of more than 3000 bytes (max_command)\r\n"},

@@ -169,10 +169,12 @@ func (r *reader) runAll() {
 			return
 		}
 		r.in.consume(n)
-		if len(r.parser.Args) > 0 {
-			r.dispatch()
-			r.parser.Forget()
+		if len(r.parser.Args) == 0 {
+			s.mute.advance() // as in Redis, an empty request uses up CLIENT REPLY SKIP
+			continue
 		}
+		r.dispatch()
+		r.parser.Forget()
 	}
 }
 

@@ -30,6 +30,7 @@ type (
 	Map       = wire.Map
 	Push      = wire.Push
 	Sequence  = wire.Sequence
+	Raw       = wire.Raw
 )
 
 var okReply = wire.OK

@@ -32,7 +32,8 @@ type session struct {
 
 	// Only the reader's goroutine uses these.
 	call        call
-	reserve     int  // bytes of the memory budget reserved for this command, until the slot takes the bytes over
+	reserve     int // bytes of the memory budget reserved for this command, until the slot takes the bytes over
+	mute        muting
 	caching     bool // the client is going to cache the next reply; see CLIENT CACHING
 	transaction transaction
 
@@ -87,10 +88,10 @@ func (s *session) run() {
 	s.server.relief.strangers.left(s)
 }
 
-// newReply returns a slot for the reply to the reader's command, in the client's protocol of now.
+// newReply returns a slot for the reply to the reader's command, with the client's protocol and CLIENT REPLY mode of now.
 func (s *session) newReply() *slot {
 	sl := newSlot(&s.replies)
-	sl.resp3 = s.identity.resp3
+	sl.resp3, sl.mute = s.identity.resp3, s.mute.current
 	return sl
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/gate"
 )
 
 // sessions are the present sessions.
@@ -103,4 +104,19 @@ func (ss *sessions) hurry(key quorum.Key) {
 	for _, s := range ss.all() {
 		s.holds.hurry(key)
 	}
+}
+
+// waitsOf returns the thing that the client with this id waits for, by the first command in the client's queue. w is a lock's waiter. there
+// is the id of the client's link, if the client waits at the upstream. Both are zero for the asking client itself.
+func (ss *sessions) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) {
+	of := ss.find(id)
+	if of == nil || of == asks {
+		return nil, 0
+	}
+	if there = of.uplink.waitsThere(); there != 0 {
+		return nil, there
+	}
+	of.replies.mu.Lock()
+	defer of.replies.mu.Unlock()
+	return of.waits.of(of.replies.head), 0
 }

@@ -17,6 +17,7 @@ type slot struct {
 	replies *replies
 	next    *slot
 	resp3   bool
+	mute    bool // CLIENT REPLY OFF: nothing is written
 	from    source
 	ends    bool      // the connection ends where the reply would be. Guarded by replies.mu until left is 0, then the writer's
 	row     *command  // of the command, for INFO commandstats; nil: nothing is counted

@@ -251,7 +251,9 @@ var clientCommands = []*command{
 	{name: "no-touch", arity: 3, flags: plainClient, since: "7.2.0", run: runOnOff,
 		usage: "<ON | OFF>", summary: "Control whether commands alter access times: accepted, there are none"},
 	{name: "reply", arity: 3, flags: plainClient, since: "3.2.0", run: runClientReply,
-		usage: "<ON | OFF | SKIP>", summary: "Instruct the server whether to reply to commands: only ON is accepted"},
+		usage: "<ON | OFF | SKIP>", summary: "Instruct the server whether to reply to commands"},
+	{name: "unblock", arity: -3, flags: adminClient, since: "5.0.0", run: runClientUnblock,
+		usage: "client-id [TIMEOUT | ERROR]", summary: "Unblock a client blocked in a blocking command from a different connection"},
 	{name: "tracking", arity: -3, flags: plainClient, since: "6.0.0", run: runClientTracking,
 		summary: "Client side caching: ON OPTIN is accepted, and nothing can be cached"},
 	{name: "caching", arity: 3, flags: plainClient, since: "6.0.0", run: runClientCaching,
@@ -265,6 +267,10 @@ var commandCommands = []*command{
 		usage: "[command-name ...]", summary: "Get array of specific Redis command details, or all when no argument is given."},
 	{name: "docs", arity: -2, flags: loading | stale | mayQueue, since: "7.0.0", run: runCommandDocs,
 		usage: "[command-name ...]", summary: "Get array of specific Redis command documentation"},
+	{name: "list", arity: -2, flags: loading | stale | mayQueue, since: "7.0.0", run: runCommandList,
+		usage: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", summary: "Get an array of Redis command names"},
+	{name: "getkeys", arity: -4, flags: loading | stale | mayQueue, since: "2.8.13", run: runCommandGetKeys,
+		summary: "Extract keys given a full Redis command"},
 }
 
 var serverCommands = []*command{

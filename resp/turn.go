@@ -59,12 +59,12 @@ func (r *replies) popRelayed(sl *slot) {
 	r.unthrottle()
 }
 
-// owe gives a command for the upstream its place: in the previous command's slot, if that slot is the last in the queue, or else in
-// the fresh slot. owe returns the slot; nil if the connection is ending. uplink.mu is held, so that last is not popped meanwhile.
+// owe gives a command for the upstream its place: in the previous command's slot, if that slot is the last in the queue and as mute, or
+// else in the fresh slot. owe returns the slot; nil if the connection is ending. uplink.mu is held, so that last is not popped meanwhile.
 func (r *replies) owe(last, fresh *slot) *slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if last != nil && last == r.tail && !r.closing.Load() {
+	if last != nil && last == r.tail && last.mute == fresh.mute && !r.closing.Load() {
 		last.left++
 		return last
 	}

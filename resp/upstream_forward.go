@@ -126,8 +126,7 @@ func partThere(c *call) (Reply, bool) {
 			return split(c, errMixedTransaction), false
 		}
 	case "client":
-		// One Redis runs no CLIENT KILL behind the client's own blocked BLPOP.
-		if c.cmd != nil && c.cmd.full == "client|kill" && !s.reader.await(s.replies.repliesDone) {
+		if actsOnOthers(c.cmd) && !s.reader.await(s.replies.repliesDone) {
 			return nil, false
 		}
 	case "select":
@@ -138,6 +137,12 @@ func partThere(c *call) (Reply, bool) {
 		return scriptThere(c)
 	}
 	return fitting(c)
+}
+
+// actsOnOthers says whether the command acts on other clients. Such a command waits until the client has its earlier replies from the
+// upstream, because one Redis runs nothing behind a client's blocked BLPOP.
+func actsOnOthers(row *command) bool {
+	return row != nil && (row.full == "client|kill" || row.full == "client|unblock")
 }
 
 // fitting refuses a command for the proxy itself above the proxy's limits. The parser lets larger commands pass for the upstream.

@@ -32,7 +32,8 @@ type relay struct {
 	*link
 	framer   wire.Framer
 	kind     frameKind
-	quota    int // how many replies may pass before the next look at the queue
+	mute     bool // the frame is not written
+	quota    int  // how many replies may pass before the next look at the queue
 	captured []byte
 	start    int // offset of the latest frame in captured
 }
@@ -121,7 +122,7 @@ func (r *relay) begin(b []byte) (bool, error) {
 	case replies.isGone():
 		return true, errGone
 	case owed == 0, aside && !(confirms && first.confirms):
-		r.kind, r.quota = passing, 1
+		r.kind, r.quota, r.mute = passing, 1, false
 		_, err := replies.awaitTurn(nil)
 		return true, err
 	case first.slot == nil:
@@ -132,7 +133,7 @@ func (r *relay) begin(b []byte) (bool, error) {
 	if _, owed = r.next(); err == nil && drained && owed == 1 && left == 1 {
 		return true, errDrained
 	}
-	r.kind, r.quota = relaying, left
+	r.kind, r.quota, r.mute = relaying, left, first.slot.mute
 	return true, err
 }
 
@@ -190,8 +191,10 @@ func (r *relay) write(b []byte) (int, error) {
 			replies++
 		}
 	}
-	if _, err := r.session.replies.send(b[:n]); err != nil {
-		return n, errGone
+	if !r.mute {
+		if _, err := r.session.replies.send(b[:n]); err != nil {
+			return n, errGone
+		}
 	}
 	return n, r.wrote(replies)
 }

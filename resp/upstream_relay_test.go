@@ -137,6 +137,25 @@ func TestMessagesComeInTheProtocolOfTheClient(t *testing.T) {
 	c.want("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n")
 }
 
+// Commands whose replies the client does not want are commands all the same.
+func TestALockWaitsForWhatIsNotToBeAnswered(t *testing.T) {
+	u, r, c := newUpstreamRig(t)
+	arrived := r.engine.hold()
+	c.send(words("CLIENT REPLY OFF") + words("SET data v") + words("SET lock:x tok NX PX 9000") + words("CLIENT REPLY ON"))
+	u.wantRequest(t, "SET data v")
+	if c.peek("+OK\r\n") || len(arrived) > 0 {
+		t.Fatal("the lock was asked for before what came in front of it was answered")
+	}
+	u.answers <- "+OK\r\n"
+	<-arrived
+	r.engine.release(0)
+	c.want("+OK\r\n") // of CLIENT REPLY ON
+	c.send(words("CLIENT REPLY OFF") + words("SET data w") + words("RESET") + words("PING"))
+	u.wantRequest(t, "SET data w")
+	u.answers <- "+OK\r\n"
+	c.want("+RESET\r\n+PONG\r\n")
+}
+
 func TestScriptExistsPassesNoErrorForAnAnswer(t *testing.T) {
 	u, _, c := newUpstreamRig(t)
 	shas := strings.TrimSpace(strings.Repeat("0000000000000000000000000000000000000000 ", 20))

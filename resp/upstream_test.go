@@ -288,7 +288,7 @@ func FuzzRelay(f *testing.F) {
 	for _, seed := range []string{"+OK\r\n$1\r\na\r\n", ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n",
 		"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n+QUEUED\r\n", "-ERR\r\n-ERR\r\n-ERR\r\n", "x", "*1\r\n*9999999\r\n"} {
 		for _, requests := range []string{"GET a;GET b", "SUBSCRIBE a;PING;UNSUBSCRIBE", "HELLO 3;SUBSCRIBE a;GET k;SET lock:a t NX PX 9", "MULTI;SET a b;EXEC;GET lock:a", "MULTI;GET a;PING;SELECT 3;EXEC;GET a", "BLPOP a 0;COMMAND INFO get lock",
-			"GET a;CLIENT REPLY OFF;GET b", "SCRIPT EXISTS x;SELECT 3;LPUSH a b;RESET;GET a", "WATCH a;MULTI;SET lock:a b;EXEC;UNWATCH;QUIT"} {
+			"CLIENT REPLY OFF;GET a;CLIENT REPLY ON;GET b", "SCRIPT EXISTS x;SELECT 3;LPUSH a b;RESET;GET a", "WATCH a;MULTI;SET lock:a b;EXEC;UNWATCH;QUIT"} {
 			f.Add([]byte(seed), []byte{2, 9, 9}, []byte(strings.ReplaceAll(requests, ";", "\r\n")+"\r\n"))
 			f.Add([]byte(seed), []byte{2, 9}, []byte(strings.ReplaceAll(requests, ";", "\r\n")+"\r\n"))
 		}

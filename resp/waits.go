@@ -43,6 +43,13 @@ func (w *waits) entered(sl *slot, waiter *gate.Waiter) {
 	}
 }
 
+// of returns the waiter of the slot's LOCK; nil if the LOCK does not wait.
+func (w *waits) of(sl *slot) *gate.Waiter {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.bySlot[sl]
+}
+
 // any says whether a LOCK waits.
 func (w *waits) any() bool {
 	w.mu.Lock()

@@ -81,7 +81,9 @@ func (w *writer) send(batch *slot) bool {
 		}
 		w.session.server.calls.Load().note(sl, now, reply)
 		w.session.noteSlow(sl)
-		p.buf = reply.AppendTo(p.buf, sl.resp3)
+		if !sl.mute {
+			p.buf = reply.AppendTo(p.buf, sl.resp3)
+		}
 		if sl.hold != nil {
 			w.session.holds.begin(sl)
 		}

@@ -87,6 +87,15 @@ func TestAPanicWhileRepliesAreMadeAbandonsTheLocks(t *testing.T) {
 	}
 }
 
+func TestMutedLocksAreKept(t *testing.T) {
+	e := newFakeEngine()
+	s, conn := bareSession(e, words("CLIENT REPLY OFF")+words("SET k me NX EX 10"), 1000)
+	s.run()
+	if conn.out.Len() > 0 {
+		t.Errorf("wrote %q", conn.out.String())
+	}
+}
+
 // accountIn returns an account of a client for whom nobody is ended.
 func accountIn(b *budget) *account {
 	return &account{relief: &relief{sessions: &sessions{}}, budget: b}

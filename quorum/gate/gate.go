@@ -115,6 +115,9 @@ func (g *Gates) Acquire(req quorum.AcquireRequest, patience time.Duration, done 
 // attempt, done is called at the end of the attempt.
 func (w *Waiter) Cancel() { w.end(quorum.Acquired{Refused: true}) }
 
+// Fail is Cancel, but done is called with err in place of a refusal.
+func (w *Waiter) Fail(err error) { w.end(quorum.Acquired{Err: err}) }
+
 func (w *Waiter) end(a quorum.Acquired) {
 	w.gates.mu.Lock()
 	if w.trying {

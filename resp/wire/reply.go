@@ -24,6 +24,7 @@ import (
 //	Set        *n …              ~n …
 //	Map        *2n …             %n …
 //	Push       *n …              >n …
+//	Raw        its bytes
 //	Sequence   its items, one after the other
 type Reply interface {
 	// AppendTo appends the reply in the client's protocol.
@@ -63,6 +64,8 @@ type (
 	Push []Reply
 	// Sequence is several replies to one command.
 	Sequence []Reply
+	// Raw is a reply in the client's protocol, as the upstream gave it.
+	Raw []byte
 )
 
 // OK is the reply of most commands with nothing to tell.
@@ -139,6 +142,8 @@ func appendList(b []byte, kind byte, n int, items []Reply, resp3 bool) []byte {
 	return appendAll(AppendHeader(b, kind, n), items, resp3)
 }
 
+func (r Raw) AppendTo(b []byte, _ bool) []byte { return append(b, r...) }
+
 func (r Sequence) AppendTo(b []byte, resp3 bool) []byte { return appendAll(b, r, resp3) }
 
 func appendAll(b []byte, items []Reply, resp3 bool) []byte {
@@ -163,6 +168,7 @@ func (r Set) Size() int       { return sizeOf(r) }
 func (r Map) Size() int       { return sizeOf(r) }
 func (r Push) Size() int      { return sizeOf(r) }
 func (r Sequence) Size() int  { return sizeOf(r) }
+func (r Raw) Size() int       { return len(r) }
 
 func sizeOf(items []Reply) int {
 	n := 0
