@@ -94,8 +94,9 @@ func (w *world) giveBack(token, bell string) quorum.Released {
 	if held {
 		w.holder = ""
 	}
+	rings := held && !w.mute
 	w.mu.Unlock()
-	if held && !w.mute {
+	if rings {
 		w.ringAs(bell, 0, 1, 2)
 	}
 	return quorum.Released{Held: held}

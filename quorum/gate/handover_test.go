@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,16 +21,45 @@ func inLine(t *testing.T, tokens []string, f func(w *world)) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		w.want(2)
-		w.mute = true
+		w.set(func() { w.mute = true })
 		w.Gates.HandOver(key, "x", func(quorum.Released) {}) // the turn begins
 		time.Sleep(5 * time.Millisecond)
-		w.mute = false
+		w.set(func() { w.mute = false })
 		w.release(0, 1, 2)
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
-		w.answers, w.tries = nil, nil
+		w.set(func() { w.answers, w.tries = nil, nil })
 		f(w)
 	})
+}
+
+// set changes or reads the world.
+func (w *world) set(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+func (w *world) tried() (tokens []string) {
+	w.set(func() { tokens = slices.Clone(w.tries) })
+	return tokens
+}
+
+func (w *world) told() (answers []string) {
+	w.set(func() { answers = slices.Clone(w.answers) })
+	return answers
+}
+
+func (w *world) handed() (n int) {
+	w.set(func() { n = w.handovers })
+	return n
+}
+
+// latestBell is the name of the bells of the latest handover.
+func (w *world) latestBell() string {
+	w.Gates.mu.Lock()
+	defer w.Gates.mu.Unlock()
+	return fmt.Sprintf("%s%012x", w.names, w.Gates.handovers)
 }
 
 // giveBackBy releases the lock as a client of this proxy, and expects that the lock is handed over, or that it is not.
@@ -40,7 +70,7 @@ func (w *world) giveBackBy(token string, handsOver bool) {
 
 func (w *world) expectHandover(release func(quorum.Key, string, func(quorum.Released)), token string, handsOver bool) {
 	w.t.Helper()
-	before := w.handovers
+	before := w.handed()
 	release(key, token, func(r quorum.Released) {
 		if !r.Held {
 			w.t.Errorf("%s did not release", token)
@@ -48,7 +78,7 @@ func (w *world) expectHandover(release func(quorum.Key, string, func(quorum.Rele
 	})
 	time.Sleep(5 * time.Millisecond)
 	synctest.Wait()
-	if got := w.handovers > before; got != handsOver {
+	if got := w.handed() > before; got != handsOver {
 		w.t.Errorf("%s: handed over %v, want %v", token, got, handsOver)
 	}
 }
@@ -56,9 +86,11 @@ func (w *world) expectHandover(release func(quorum.Key, string, func(quorum.Rele
 func (w *world) expectHolder(want string) {
 	w.t.Helper()
 	synctest.Wait()
-	if w.holder != want {
-		w.t.Errorf("%q holds the resource, want %q", w.holder, want)
-	}
+	w.set(func() {
+		if w.holder != want {
+			w.t.Errorf("%q holds the resource, want %q", w.holder, want)
+		}
+	})
 }
 
 func TestALockIsHandedOverInLineWithOneTryEach(t *testing.T) {
@@ -66,8 +98,8 @@ func TestALockIsHandedOverInLineWithOneTryEach(t *testing.T) {
 		for i, token := range []string{"a", "b", "c"} {
 			w.expectHolder(token)
 			w.giveBackBy(token, true)
-			if len(w.tries) != i+1 {
-				t.Errorf("%d tries after %d handovers: %v", len(w.tries), i+1, w.tries)
+			if len(w.tried()) != i+1 {
+				t.Errorf("%d tries after %d handovers: %v", len(w.tried()), i+1, w.tried())
 			}
 		}
 		w.expectHolder("d")
@@ -79,12 +111,12 @@ func TestALockIsHandedOverInLineWithOneTryEach(t *testing.T) {
 // The bells of the release come when the next waiter is the head.
 func TestBellsOfAHandoverAreLate(t *testing.T) {
 	inLine(t, []string{"a", "b", "c"}, func(w *world) {
-		w.mute = true
+		w.set(func() { w.mute = true })
 		w.giveBackBy("a", true)
-		w.ringAs(fmt.Sprintf("%s%012x", w.names, w.Gates.handovers), 0, 1, 2)
+		w.ringAs(w.latestBell(), 0, 1, 2)
 		time.Sleep(50 * time.Millisecond)
-		if len(w.tries) != 1 {
-			t.Errorf("tries: %v", w.tries)
+		if len(w.tried()) != 1 {
+			t.Errorf("tries: %v", w.tried())
 		}
 		w.expectHolder("b")
 	})
@@ -95,28 +127,28 @@ func TestTheBellsOfAHandoverThatFailedCount(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, cause := range []error{&quorum.NoQuorum{}, errors.New("cause")} {
 			inLine(t, []string{"a", "b"}, func(w *world) {
-				w.mute = late
-				w.err = cause
+				w.set(func() { w.mute = late })
+				w.set(func() { w.err = cause })
 				w.Gates.Release(key, "a", func(quorum.Released) {})
 				time.Sleep(1500 * time.Microsecond) // the release is over, the try is not
 				synctest.Wait()
-				if len(w.tries) > 0 {
+				if len(w.tried()) > 0 {
 					t.Fatal("the try is over")
 				}
 				time.Sleep(time.Millisecond)
 				synctest.Wait()
-				w.err = nil
-				if len(w.answers) > 0 {
-					t.Errorf("late %v: told %v", late, w.answers)
+				w.set(func() { w.err = nil })
+				if len(w.told()) > 0 {
+					t.Errorf("late %v: told %v", late, w.told())
 				}
 				if late {
 					time.Sleep(5 * time.Millisecond)
-					w.ringAs(fmt.Sprintf("%s%012x", w.names, w.Gates.handovers), 0, 1, 2)
+					w.ringAs(w.latestBell(), 0, 1, 2)
 				}
 				time.Sleep(5 * time.Millisecond)
 				w.expectHolder("b")
-				if len(w.tries) != 2 {
-					t.Errorf("late %v: tries: %v", late, w.tries)
+				if len(w.tried()) != 2 {
+					t.Errorf("late %v: tries: %v", late, w.tried())
 				}
 			})
 		}
@@ -131,8 +163,8 @@ func TestBellsOfOtherReleasesDuringAHandoverCount(t *testing.T) {
 		w.ring(0, 1, 2) // as after a FORCEUNLOCK
 		time.Sleep(time.Millisecond)
 		w.expectHolder("b")
-		if len(w.tries) != 1 {
-			t.Errorf("tries: %v", w.tries)
+		if len(w.tried()) != 1 {
+			t.Errorf("tries: %v", w.tried())
 		}
 		w.hold("", 0)
 		time.Sleep(2 * time.Millisecond)
@@ -145,16 +177,16 @@ func TestAWaitThatEndsDuringItsHandover(t *testing.T) {
 		inLine(t, []string{"a"}, func(w *world) {
 			b := w.wait("b", time.Hour)
 			time.Sleep(10 * time.Millisecond)
-			w.answers, w.tries = nil, nil
+			w.set(func() { w.answers, w.tries = nil, nil })
 			w.Gates.HandOver(key, "a", func(quorum.Released) {})
 			time.Sleep(500 * time.Microsecond)
 			b.Cancel()
 			synctest.Wait()
-			if len(w.answers) > 0 {
-				t.Errorf("told %v during the try", w.answers)
+			if len(w.told()) > 0 {
+				t.Errorf("told %v during the try", w.told())
 			}
 			if fails {
-				w.err = &quorum.NoQuorum{}
+				w.set(func() { w.err = &quorum.NoQuorum{} })
 			}
 			time.Sleep(2 * time.Millisecond)
 			want := "b granted@12"
@@ -190,14 +222,14 @@ func TestOnlyTheHolderHandsOver(t *testing.T) {
 			w.Gates.Release(key, token, func(quorum.Released) {})
 			time.Sleep(5 * time.Millisecond)
 		}
-		if w.handovers > 0 {
+		if w.handed() > 0 {
 			t.Error("handed over by others")
 		}
 		w.giveBackBy("a", true)
 		w.Gates.Release(key, "a", func(quorum.Released) {})
 		time.Sleep(5 * time.Millisecond)
-		if w.handovers != 1 {
-			t.Errorf("%d handovers", w.handovers)
+		if w.handed() != 1 {
+			t.Errorf("%d handovers", w.handed())
 		}
 	})
 }
@@ -209,8 +241,8 @@ func TestOneReleaseHandsOverOnce(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 		w.expectHolder("b")
-		if w.handovers != 1 {
-			t.Errorf("%d handovers", w.handovers)
+		if w.handed() != 1 {
+			t.Errorf("%d handovers", w.handed())
 		}
 	})
 }
@@ -230,7 +262,7 @@ func TestNobodyIsHandedALockBeforeItHearsTheBells(t *testing.T) {
 			w.Gates.HandOver(key, "x", func(quorum.Released) {})
 			time.Sleep(5 * time.Millisecond)
 		}
-		if w.handovers > 0 {
+		if w.handed() > 0 {
 			t.Error("handed over")
 		}
 	})
