@@ -58,14 +58,14 @@ func (s *session) tell(e Event) {
 		}
 	}
 	if told := s.server.cfg.Audit; told != nil {
-		s.server.addFence(&e)
+		addFence(s.server, &e)
 		e.Client = s.client()
 		told(e)
 	}
 }
 
 // addFence adds the fence with which the lock was granted through this proxy to an event whose command does not name the fence.
-func (s *Server) addFence(e *Event) {
+func addFence(s *Server, e *Event) {
 	switch lock := s.takers.hash(e.Key, e.Token); {
 	case e.Token == "":
 	case e.What == Granted && e.Fence != 0:
