@@ -61,16 +61,18 @@ func TestTheAuditLogOfARealProxy(t *testing.T) {
 		{c, `^\$-1 $`, []string{"EVAL", take, "1", "r", "30000", "me"}, []string{"granted r w true"}},
 		{c, `^\$-1 $`, []string{"EVAL", take, "1", "r", "30000", "me"}, []string{"granted r w true"}},
 		{c, `^:\d+ $`, []string{"EVAL", take, "1", "r", "30000", "you"}, nil},
-		{c, `^:1 $`, []string{"EVAL", renew, "1", "r", "30000", "me"}, []string{"extended r w false"}},
+		{c, `^:1 $`, []string{"EVAL", renew, "1", "r", "30000", "me"}, []string{"extended r w true"}},
 		{c, `^:0 $`, []string{"EVAL", unlock, "3", "r", "ch", "latch1", "0", "30000", "me", "publish", "17000"}, nil},
-		{c, `^:1 $`, []string{"EVAL", unlock, "3", "r", "ch", "latch2", "0", "30000", "me", "publish", "17000"}, []string{"released r w false"}},
+		{c, `^:1 $`, []string{"EVAL", unlock, "3", "r", "ch", "latch2", "0", "30000", "me", "publish", "17000"}, []string{"released r w true"}},
+		{c, `^\$-1 $`, []string{"EVAL", take, "1", "r", "30000", "me"}, []string{"granted r w true"}},
+		{c, `^:1 $`, []string{"FORCEUNLOCK", "r"}, []string{"forced r w true"}},
 		{holder, `^\*6 token me `, []string{"LOCK", "h", "60000", "TOKEN", "me", "HOLD"}, []string{"granted h h true"}},
 		{c, `^_? ?\*?-?1? ?\$?-?1? ?$`, []string{"LOCK", "h", "60000", "WAIT", "10"}, []string{"refused h w false"}},
-		{c, `^:1 $`, []string{"FORCEUNLOCK", "h"}, []string{"forced h w false", "lost h h true"}},
+		{c, `^:1 $`, []string{"FORCEUNLOCK", "h"}, []string{"forced h w true", "lost h h true"}},
 		{c, `^\+OK $`, []string{"MULTI"}, nil},
 		{c, `^\+QUEUED $`, []string{"SET", "m", "me", "NX", "PX", "60000"}, nil},
 		{c, `^\*1 \+OK $`, []string{"EXEC"}, []string{"granted m w false"}},
-		{c, `^:1 $`, []string{"DEL", "m"}, []string{"deleted m w false"}},
+		{c, `^:1 $`, []string{"DEL", "m"}, []string{"deleted m w true"}},
 	} {
 		before, err := auditLines(path, "me")
 		if err != nil && i > 0 {

@@ -563,7 +563,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 			return int64(-1), nil
 		}
 		delete(f.keys, key)
-		return int64(1), nil
+		return []any{v.text}, nil
 	case luaTakeOrLeft:
 		if ok {
 			return []any{int64(0), left}, nil

@@ -69,20 +69,31 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 // A removeRound is the second round of a Remove: a script that compares before it deletes.
 type removeRound struct {
 	round
-	done func(Changed)
+	token string // for Changed.Token
+	done  func(Changed)
 }
 
 // ask deletes the key where the key is still as the quorum's.
 func (c *removeRound) ask(e *Engine, key Key, was *View) {
 	c.releases = &signature{name: key.Name, token: was.Value}
 	kind, content := was.content()
+	if was.Type == "string" && len(was.Value) <= shortMax {
+		c.token = was.Value
+	}
 	begin(e, c, key, c.runs(luaDeleteSeen, []string{key.Name}, kind, content))
 }
 
 func (c *removeRound) read(en *entry) ballot { return comparison(en) }
 
 func (c *removeRound) decide(t rules.Tally) rules.Decision { return rules.DecideRelease(t) }
-func (c *removeRound) ended(d rules.Decision)              { c.done(c.changed(d)) }
+
+func (c *removeRound) ended(d rules.Decision) {
+	is := c.changed(d)
+	if is.Applied {
+		is.Token = c.token
+	}
+	c.done(is)
+}
 
 // changed is the outcome of a change that was decided.
 func (r *round) changed(d rules.Decision) Changed {
@@ -121,10 +132,17 @@ func (x *expireRound) lacking(en *entry) []*gap {
 	return x.extendRound.lacking(en)
 }
 
-// luaBreak KEYS[1]=resource ARGV[1]=the last moment: delete whatever is there.
+// luaBreak KEYS[1]=resource ARGV[1]=the last moment ARGV[2]=the longest token to tell: delete whatever is there, and return the token: the
+// value of a string, or the only field of a hash.
 var luaBreak = newLua(luaInTime + `
-if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
-` + luaFree)
+local kind, token = redis.call('TYPE', KEYS[1]).ok, ''
+if kind == 'none' then return -1 end
+if kind == 'string' then token = redis.call('GETRANGE', KEYS[1], 0, ARGV[2])
+elseif kind == 'hash' and redis.call('HLEN', KEYS[1]) == 1 then token = redis.call('HKEYS', KEYS[1])[1] end
+if #token > tonumber(ARGV[2]) then token = '' end
+redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '')
+redis.call('DEL', KEYS[1])
+return {token}`)
 
 // A breakRound is the round of a Break.
 type breakRound struct {
@@ -139,14 +157,39 @@ func (b *breakRound) ask(e *Engine) {
 }
 
 func (b *breakRound) compose(en *entry, _ int64) {
-	en.Args = luaBreak.whole([]string{b.key.Name}, en.lastMoment())
+	en.Args = luaBreak.whole([]string{b.key.Name}, en.lastMoment(), shortMax)
 }
 
 // read takes an absent key for an answer, also of a master in quarantine: an absent key need not be deleted.
 func (b *breakRound) read(en *entry) ballot {
+	if _, ok := en.Reply.([]any); ok && en.Err == nil {
+		return granted
+	}
 	is := comparison(en)
 	is.ifClean = false
 	return is
+}
+
+func (b *breakRound) ended(d rules.Decision) {
+	b.token = b.told()
+	b.removeRound.ended(d)
+}
+
+// told returns the token that most masters told: a token of a few may be an attempt's that lost.
+func (b *breakRound) told() (token string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	counts := map[string]int{}
+	for en := range b.who(rules.Granted) {
+		for _, t := range en.Reply.([]any) {
+			if t, ok := t.(string); ok {
+				if counts[t]++; counts[t] > counts[token] {
+					token = t
+				}
+			}
+		}
+	}
+	return token
 }
 
 // decide waits for every master. One success is enough.

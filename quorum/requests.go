@@ -157,10 +157,11 @@ type ExpireRequest struct {
 	Condition ExpireCondition
 }
 
-// Changed is the outcome of Remove and Expire.
+// Changed is the outcome of Remove, Expire and Break.
 type Changed struct {
-	Err     error // *NoQuorum, ErrClosed
-	Applied bool  // the key was there, the condition held, and a quorum applied it
+	Err     error  // *NoQuorum, ErrClosed
+	Applied bool   // the key was there, the condition held, and a quorum applied it
+	Token   string // of the lock that Remove or Break deleted; "" if unknown, if longer than 512 bytes, or a hash with several fields
 }
 
 // A Lock stands for the keys that an acquire or an Exec has taken, or an extension has made longer.

@@ -125,26 +125,32 @@ func TestBreakDeletesWhateverIsThere(t *testing.T) {
 		masters string
 		applied bool
 		fails   bool
+		token   string
 	}{
-		{"mmm", true, false},
-		{"mmo", true, false},
-		{"mo.", true, false},
-		{"..m", true, false},
-		{"hhh", true, false},
-		{"mm!", true, false},
-		{"mm~", true, false},
-		{"..Q", false, false},
-		{"QQ.", false, false}, // what they do not have need not be deleted
-		{"...", false, false},
-		{"m!!", false, true},
+		{"mmm", true, false, "mine"},
+		{"mmo", true, false, "mine"},
+		{"omm", true, false, "mine"},
+		{"mo.", true, false, "mine"},
+		{"..m", true, false, "mine"},
+		{"hhh", true, false, "digest"}, // the fake's
+		{"mm!", true, false, "mine"},
+		{"mm~", true, false, "mine"},
+		{"..Q", false, false, ""},
+		{"QQ.", false, false, ""}, // what they do not have need not be deleted
+		{"...", false, false, ""},
+		{"m!!", false, true, ""},
 	} {
 		t.Run(c.masters, func(t *testing.T) {
 			inWorld(t, 3, func(w *world) {
 				w.prepare(c.masters)
 				done := make(chan Changed, 1)
 				w.Break(Key{Name: key}, func(b Changed) { done <- b })
-				if b := <-done; b.Applied != c.applied || (b.Err != nil) != c.fails {
+				b := <-done
+				if b.Applied != c.applied || (b.Err != nil) != c.fails {
 					t.Errorf("got %+v", b)
+				}
+				if b.Token != c.token {
+					t.Errorf("told %q", b.Token)
 				}
 				for i, f := range w.fakes {
 					if strings.ContainsRune("!~", rune(c.masters[i])) {

@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"lockproxy/quorum"
@@ -126,7 +128,8 @@ func refusalOf(a quorum.Acquired) string {
 // votedEvents are the events of a script by vote, if the script takes or extends something. nil means unknown: the table of families lacks
 // the script. Empty means neither taken nor extended, though the script sets keys, as Redisson's releases do. Most scripts lock KEYS[1],
 // and have further keys for other purposes.
-func votedEvents(s *Server, f *script.Family, req *quorum.RunRequest) []Event {
+func votedEvents(s *Server, text *script.Script, req *quorum.RunRequest) []Event {
+	f := text.Family
 	if !listens(s) || f == nil {
 		return nil
 	}
@@ -141,21 +144,35 @@ func votedEvents(s *Server, f *script.Family, req *quorum.RunRequest) []Event {
 		names = names[:min(1, len(names))]
 	}
 	for _, name := range names {
-		events = append(events, Event{What: what, Key: quorum.Key{DB: req.DB, Name: name}, Token: req.Rule.Field})
+		events = append(events, Event{What: what, Key: quorum.Key{DB: req.DB, Name: name}, Token: callerOf(text, req)})
 	}
 	return events
 }
 
 // tellVoted tells of a release by a script by vote in the table of families. A granting reply of 0 says that the holder keeps an outer
 // hold.
-func tellVoted(s *session, f *script.Family, req *quorum.RunRequest, r *quorum.Ran) {
+func tellVoted(s *session, text *script.Script, req *quorum.RunRequest, r *quorum.Ran) {
+	f := text.Family
 	if !listens(s.server) || f == nil || f.Kind != script.Releases || r.Err != nil || len(req.Keys) == 0 ||
 		!req.Rule.Granted(r.Reply) || r.Reply.Kind == vote.IntValue && r.Reply.Int == 0 {
 		return
 	}
-	e := Event{What: Released, Key: quorum.Key{DB: req.DB, Name: req.Keys[0]}, Token: req.Rule.Field}
+	e := Event{What: Released, Key: quorum.Key{DB: req.DB, Name: req.Keys[0]}, Token: callerOf(text, req)}
 	if f.Blind {
 		e.What = Forced
 	}
 	s.tell(e)
+}
+
+// callerOf returns the token of a script's caller: the field that the script looks for in the hash KEYS[1]; "": unknown.
+func callerOf(s *script.Script, req *quorum.RunRequest) string {
+	if req.Rule.Field != "" || s.Family.Each {
+		return req.Rule.Field
+	}
+	_, after, _ := strings.Cut(s.Text, "hexists', KEYS[1], ARGV[")
+	place, _, _ := strings.Cut(after, "]")
+	if i, err := strconv.Atoi(place); err == nil && 0 < i && i <= len(req.Args) {
+		return req.Args[i-1]
+	}
+	return ""
 }

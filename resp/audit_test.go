@@ -64,10 +64,10 @@ func TestTheAuditLogIsToldWhatBecomesOfLocks(t *testing.T) {
 		{"UNLOCK k me", "released k me 0 w"},
 		{"LOCK k 60000 TOKEN me", "granted k me 2 w"},
 		{"LOCK k 60000 TOKEN you WAIT 1", "refused k you 0 w held by another"},
-		{"FORCEUNLOCK k", "forced k  0 w"},
+		{"FORCEUNLOCK k", "forced k me 2 w"},
 		{"FORCEUNLOCK k", ""},
 		{"SETNX k me", "granted k me 0 w"},
-		{"DEL k none", "deleted k  0 w"},
+		{"DEL k none", "deleted k me 0 w"},
 		{"LOCK k 60000 TOKEN me HOLD", "granted k me 3 w"},
 	} {
 		c.ask(strings.Fields(step.command)...)

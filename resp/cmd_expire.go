@@ -95,7 +95,7 @@ func runDel(c *call) Reply {
 	s, db := c.session, c.session.identity.db
 	c.server.engine.RemoveAll(db, names, func(name string, is quorum.Changed) {
 		if is.Applied {
-			s.tell(Event{What: Deleted, Key: quorum.Key{DB: db, Name: name}})
+			s.tell(Event{What: Deleted, Key: quorum.Key{DB: db, Name: name}, Token: is.Token})
 		}
 		changed(is)
 	})

@@ -96,7 +96,7 @@ func runForceUnlock(c *call) Reply {
 				"client", s.addr(), "id", s.id, "user", by)
 			if b.Applied {
 				s.server.takers.forget(key, noToken)
-				s.tell(Event{What: Forced, Key: key})
+				s.tell(Event{What: Forced, Key: key, Token: b.Token})
 				s.server.sessions.hurry(key)
 			}
 			sl.changed(b)

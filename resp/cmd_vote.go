@@ -57,9 +57,9 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 		return nil
 	}
 	session, db := c.session, c.session.identity.db
-	sl.events, sl.voted = votedEvents(c.server, s.Family, &req), len(req.Keys) > 0
+	sl.events, sl.voted = votedEvents(c.server, s, &req), len(req.Keys) > 0
 	c.server.engine.Run(req, func(r quorum.Ran) {
-		tellVoted(session, s.Family, &req, &r)
+		tellVoted(session, s, &req, &r)
 		session.server.noteVote(&req, &r)
 		for _, name := range r.Replaced {
 			key := quorum.Key{DB: db, Name: name}

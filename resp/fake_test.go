@@ -355,11 +355,11 @@ func (e *fakeEngine) RemoveAll(db int, names []string, done func(string, quorum.
 
 func (e *fakeEngine) Remove(key quorum.Key, done func(quorum.Changed)) {
 	e.do("remove "+key.Name, func(keys map[quorum.Key]fakeEntry) func() {
-		_, had := keys[key]
+		was, had := keys[key]
 		if e.err == nil {
 			delete(keys, key)
 		}
-		return func() { done(quorum.Changed{Err: e.err, Applied: had && e.err == nil}) }
+		return func() { done(quorum.Changed{Err: e.err, Applied: had && e.err == nil, Token: was.value}) }
 	})
 }
 
