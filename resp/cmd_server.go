@@ -64,10 +64,18 @@ func settings(s *Server) [][2]string {
 		{"replica-read-only", "yes"},
 		{"save", ""},
 		{"slave-read-only", "yes"},
-		{"slowlog-log-slower-than", strconv.FormatInt(slowlog.Threshold.Microseconds(), 10)},
+		{"slowlog-log-slower-than", strconv.FormatInt(slowerThan(s), 10)},
 		{"slowlog-max-len", strconv.Itoa(slowlog.EntriesMax)},
 		{"timeout", strconv.Itoa(int(s.cfg.Limits.Idle.Seconds()))},
 	}
+}
+
+// slowerThan is Redis's setting slowlog-log-slower-than, in microseconds; -1: no slow log.
+func slowerThan(s *Server) int64 {
+	if s.cfg.SlowLog == NoSlowLog {
+		return -1
+	}
+	return s.cfg.SlowLog.Microseconds()
 }
 
 func yesNo(yes bool) string {

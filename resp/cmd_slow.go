@@ -22,6 +22,9 @@ type timing struct {
 
 // begin notes the arguments. The caller corrects began if the command has to wait for its turn.
 func (t *timing) begin(c *call) {
+	if c.server.cfg.SlowLog == NoSlowLog {
+		return
+	}
 	t.args = append(t.args, c.args[:min(len(c.args), slowlog.ArgsMax)]...)
 	t.argc, t.began = len(c.args), c.began
 }
@@ -42,7 +45,7 @@ func (t *timing) forget() {
 // noteSlow enters the command of a written slot into the slow log, if the command was slow.
 func (s *session) noteSlow(sl *slot) {
 	t := &sl.timing
-	if len(t.args) == 0 || t.took < slowlog.Threshold {
+	if len(t.args) == 0 || t.took < s.server.cfg.SlowLog {
 		return
 	}
 	log, now := &s.server.slow, time.Now()

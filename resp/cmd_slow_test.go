@@ -185,6 +185,40 @@ func TestCumulativeCountsGrow(t *testing.T) {
 	}
 }
 
+func TestWhatIsSlowIsASetting(t *testing.T) {
+	for _, c := range []struct {
+		set   time.Duration
+		told  string
+		takes time.Duration
+		shown int64
+	}{
+		{0, "10000", 9 * time.Millisecond, 0},
+		{0, "10000", 10 * time.Millisecond, 1},
+		{30 * time.Millisecond, "30000", 29 * time.Millisecond, 0},
+		{30 * time.Millisecond, "30000", 30 * time.Millisecond, 1},
+		{NoSlowLog, "-1", time.Second, 0},
+	} {
+		inBubble(t, Config{SlowLog: c.set}, func(t *testing.T, e *fakeEngine, srv *Server, dial func() net.Conn) {
+			conn := dial()
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
+			e.hold()
+			_, _ = io.WriteString(conn, words("GET k"))
+			synctest.Wait()
+			time.Sleep(c.takes)
+			e.releaseAll()
+			synctest.Wait()
+			if n := srv.slow.Len(); n != c.shown {
+				t.Errorf("slow_log %v: %d commands of %v are shown", c.set, n, c.takes)
+			}
+			_ = conn.Close()
+		})
+		want := cmdline("slowlog-log-slower-than", c.told)
+		if got := newRig(t, Config{SlowLog: c.set}).dial().ask("CONFIG", "GET", "slowlog-log-slower-than"); got != want {
+			t.Errorf("slow_log %v: CONFIG GET tells %q", c.set, got)
+		}
+	}
+}
+
 // CONFIG RESETSTAT resets the statistics of INFO. The counts of the metrics, and the slow log, stay.
 func TestConfigResetStatResetsWhatRedisResets(t *testing.T) {
 	r := newRig(t, Config{})

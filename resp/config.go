@@ -9,6 +9,7 @@ import (
 	"lockproxy/quorum/admission"
 	"lockproxy/quorum/pubsub"
 	"lockproxy/resp/group"
+	"lockproxy/resp/slowlog"
 	"lockproxy/resp/upstream"
 )
 
@@ -39,11 +40,16 @@ type Config struct {
 	Pause func(most time.Duration) time.Duration
 	// Audit gets the events of locks. Audit must not block. The texts may be parts of larger ones. Nil: no audit.
 	Audit func(Event)
+	// SlowLog is how long a command takes at least that SLOWLOG shows. Default 10 ms, as in Redis. NoSlowLog: none is shown.
+	SlowLog time.Duration
 	// LockGroups are the groups by which locks are counted; the first match of a key counts. Empty: no groups.
 	LockGroups []group.Rule
 	// Logger never gets a token value or a password. Default: none.
 	Logger *slog.Logger
 }
+
+// NoSlowLog is the Config.SlowLog of an empty slow log.
+const NoSlowLog time.Duration = -1
 
 // A User may log in.
 type User struct {
@@ -90,6 +96,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.TTLMax, time.Hour)
 	setDefault(&c.TTLMin, 4*time.Millisecond)
 	setDefault(&c.Databases, 16)
+	setDefault(&c.SlowLog, slowlog.Threshold)
 	setDefault(&c.Version, "dev")
 	if c.CPU == nil {
 		c.CPU = func() (user, system time.Duration) { return 0, 0 }

@@ -239,7 +239,11 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 			Idle:     cfg.IdleTimeout,
 			Auth:     cfg.AuthTimeout,
 		},
-		Logger: log,
+		SlowLog: cfg.SlowLog,
+		Logger:  log,
+	}
+	if cfg.SlowLog == 0 {
+		c.SlowLog = resp.NoSlowLog
 	}
 	for _, g := range cfg.LockGroups {
 		c.LockGroups = append(c.LockGroups, group.Rule{Pattern: g.Pattern, Label: g.Group})

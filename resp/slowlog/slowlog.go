@@ -13,7 +13,7 @@ import (
 
 // Redis's default settings.
 const (
-	Threshold  = 10 * time.Millisecond // a command that takes so long is slow
+	Threshold  = 10 * time.Millisecond // a command that takes so long is slow, if no setting says otherwise
 	EntriesMax = 128
 )
 

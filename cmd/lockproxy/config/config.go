@@ -70,7 +70,8 @@ type Config struct {
 
 	LogLevel  string
 	LogFormat string
-	AuditLog  string // a path, or stdout; empty: off
+	AuditLog  string        // a path, or stdout; empty: off
+	SlowLog   time.Duration // 0: no slow log
 
 	LockGroups []LockGroup // the first that matches a name counts
 }

@@ -65,7 +65,7 @@ func TestEverySettingHasAFieldOfItsOwn(t *testing.T) {
 	}
 	samples := map[string]string{
 		"masters": "a:1", "proxy_protocol": "10.0.0.0/8", "protected_mode": "true", "listen": ":1", "admin": ":1", "pprof": "true", "users": "a:b", "drift_factor": "0.5",
-		"log_level": "error", "log_format": "json", "init": "auto", "audit_log": "stdout", "lock_groups": "a=b",
+		"log_level": "error", "log_format": "json", "init": "auto", "audit_log": "stdout", "slow_log": "50ms", "lock_groups": "a=b",
 		"scripts": strings.Repeat("a", 40) + ":take:nil:2",
 	}
 	used := make(map[int]string)

@@ -113,6 +113,8 @@ var settings = []setting{
 		oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 	{"audit_log", "off", "where a line of JSON goes for each lock that is taken, given back or lost: stdout, or a file", false,
 		scalar("stdout, the path of a file from the root, or off", setAuditLog)},
+	{"slow_log", "10ms", "how long a command takes that SLOWLOG shows", false,
+		duration(func(c *Config) *time.Duration { return &c.SlowLog }, time.Millisecond, time.Hour, "none")},
 	{"lock_groups", "", "groups of locks, by patterns of names, for metrics of waits, holds and refusals", false,
 		value{set: setLockGroups}},
 }
