@@ -65,6 +65,7 @@ type checker struct {
 	returned  map[string]bool          // by token: the lock was stolen, and its holder has extended it since
 	bygone    map[string]time.Duration // by token: when its client was told of its release or replacement, or another client of taking it
 	shaken    map[string]bool          // tokens of locks that may have been taken away
+	extended  map[string]bool          // tokens of attempts with an extension behind them in one pipeline
 	holds     map[string][]*heldOpen   // by resource: locks of connections that may not be over
 	keptMost  time.Duration
 	fences    fenceBook
@@ -137,7 +138,7 @@ func (k *checker) init(w *World) {
 	*k = checker{
 		world: w, promises: make(map[string][]*promise), doubtful: make(map[string]time.Duration),
 		attempts: make(map[string]*fate), prolonged: make(map[string]bool), stakes: make(map[string][]*stake),
-		thefts: make(map[string]int), stolen: make(map[string]time.Duration), returned: make(map[string]bool), shaken: make(map[string]bool), bygone: make(map[string]time.Duration),
+		thefts: make(map[string]int), stolen: make(map[string]time.Duration), returned: make(map[string]bool), shaken: make(map[string]bool), extended: make(map[string]bool), bygone: make(map[string]time.Duration),
 		voted: make(map[string]bool), astray: make(map[string]bool), lost: make(map[string]bool), holds: make(map[string][]*heldOpen),
 		renewals: make(map[string]int), broken: make(map[string]time.Duration),
 		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
@@ -342,6 +343,7 @@ func (k *checker) attempt(token string, f fate) { k.attempts[token] = &f }
 //   - keys of connections that may not be killed, which can still set keys.
 //   - keys to which another client gave another lifetime: an undo takes only its own attempt's key.
 //   - keys that a client took away in vain, because the client may put the key back after the undo.
+//   - keys that their client may have extended before the undo: an extension behind the attempt was sent with the attempt.
 //   - a reader's failed attempt in a lock of other readers: the attempt goes with the lock, as on one Redis a reader's
 //     hold does when the reader lets the hold end.
 func (k *checker) orphans() {
@@ -357,7 +359,7 @@ func (k *checker) orphans() {
 			if m := k.attempts[key+" "+it.holder()]; m != nil { // it was to be moved there
 				f = m
 			}
-			if f != nil && f.failed && !k.prolonged[key] && !k.shaken[it.holder()] && k.renewals[key] == 0 && !it.isShared() && !k.lost[s.addr+" "+it.holder()] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
+			if f != nil && f.failed && !k.prolonged[key] && !k.shaken[it.holder()] && !k.extended[it.holder()] && k.renewals[key] == 0 && !it.isShared() && !k.lost[s.addr+" "+it.holder()] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
 				k.report(orphan, "%s: %s still holds %s for %d ms", s.addr, key, it.holder(), it.expires-now)
 			}
 		}

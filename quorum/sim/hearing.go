@@ -141,7 +141,7 @@ func (k *checker) locked(c *wire, q *request, l *wanted) {
 func (k *checker) leavesNothing(l *wanted) {
 	if k.world.plan.Calm && !l.again {
 		k.isGoneIn(l, func() bool {
-			return k.attempts[l.token].failed && k.renewals[l.resource] == l.renewals && !k.prolonged[l.resource]
+			return k.attempts[l.token].failed && k.renewals[l.resource] == l.renewals && !k.prolonged[l.resource] && !k.extended[l.token]
 		})
 	}
 }

@@ -153,6 +153,7 @@ func (s *speaker) extendVoted(h *votedHold) bool {
 // renews is an extension by vote of a lock that the client may not know yet.
 func (s *speaker) renews(l *wanted) *request {
 	renew := &textLock.extend
+	s.world.do(func() { s.world.checker.extended[l.token] = true })
 	q := s.script(renew, &votedHold{names: []string{l.resource}, token: l.token, ttl: l.ttl})
 	q.most = 0
 	q.on = func() {
