@@ -151,7 +151,7 @@ var (
 
 func failed(cause string) ballot { return ballot{vote: rules.Failed, cause: cause} }
 
-// voidCause returns why a ballot does not count, if so.
+// voidCause returns why a ballot does not count. The failure is none if the ballot counts: quarantined is "" of a clean master.
 func (en *entry) voidCause(b ballot) failure {
 	switch in := en.lane.batch; {
 	case !in.unproven.none():

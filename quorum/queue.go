@@ -93,7 +93,7 @@ func (q *laneQueue) late(now answerTime, silent string) failure {
 	return failure{FailedLate, silent + q.engine.raiseTimeout(usual)}
 }
 
-// lateness is late for a round that is over.
+// lateness is the cause of a vote that is pending at its round's deadline.
 func (q *laneQueue) lateness() failure {
 	q.mu.Lock()
 	defer q.mu.Unlock()

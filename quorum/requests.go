@@ -125,7 +125,7 @@ type Extended struct {
 
 // View is a quorum's view of a key. If no answer can have a quorum, nobody holds the key: Exists is false.
 type View struct {
-	Err    error // *NoQuorum, ErrClosed; ErrWrongType from Get only
+	Err    error // *NoQuorum, ErrClosed; ErrWrongType from Get only; errNoAgreement, never for a client, in a search for locks
 	Exists bool
 	Type   string        // "string", "hash", …; "none" if not Exists
 	Value  string        // of a string; "" if the value is long and was not asked for

@@ -12,7 +12,7 @@ import (
 // A command is a row of the command table.
 type command struct {
 	name    string // lower case; of a subcommand without its container's
-	arity   int    // number of arguments with the name; negative: the least number
+	arity   int    // number of arguments with the name; negative: the least number, and no largest
 	flags   flags
 	keys    keySpec
 	group   string

@@ -314,3 +314,23 @@ func TestNumbersAreAsTheConfigurationHasThem(t *testing.T) {
 		}
 	}
 }
+
+// A command whose usage has no list refuses a word too many.
+func TestOptionalArgumentsHaveAnEnd(t *testing.T) {
+	c := newRig(t, Config{}).dial()
+	var check func(rows []*command, before ...string)
+	check = func(rows []*command, before ...string) {
+		for _, row := range rows {
+			words := append(slices.Clone(before), row.name)
+			check(row.subs, words...)
+			if row.arity >= 0 || row.subs != nil || strings.Contains(row.usage, "...") || row.name == "quit" { // Redis, too, quits with any arguments
+				continue
+			}
+			words = append(words, strings.Fields(strings.Repeat("1 ", 60))...)
+			if got := c.ask(words...); !strings.HasPrefix(got, "-") {
+				t.Errorf("%s takes 60 arguments, and replies %q", row.full, got)
+			}
+		}
+	}
+	check(allCommands().rows)
+}

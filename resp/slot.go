@@ -89,7 +89,7 @@ type outcome struct {
 	reply  Reply // the complete reply, if the outcome has one
 }
 
-// made is the answer for an outcome with its reply.
+// made is the answer for an outcome with its reply. The other fields of the outcome do not matter.
 func made(o *outcome) Reply { return o.reply }
 
 var slots sync.Pool

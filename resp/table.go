@@ -8,7 +8,8 @@ import (
 )
 
 // THE command table: all commands for clients, in Redis's own terms. Adding a command is adding a row. COMMAND, arity
-// checks, NOAUTH and the error texts follow from the row.
+// checks, NOAUTH and the error texts follow from the row. A negative arity has no maximum: a handler with optional
+// arguments refuses too many, as with errArity.
 
 // allCommands makes the table once for all servers.
 var allCommands = sync.OnceValue(func() *table {
