@@ -155,9 +155,17 @@ func (l *lane) exchange() {
 		return
 	}
 	b.proof.sent = l.engine.now()
-	b.err = k.conn.Exec(b.calls)
-	b.proof.received = l.engine.catchUp()
+	b.end(k.conn.Exec(b.calls), l.engine, l.master)
 	l.complete(b)
+}
+
+// end notes that the answers have come, or that the connection broke.
+func (b *batch) end(err error, e *Engine, m *master) {
+	b.err = err
+	b.proof.received = e.catchUp()
+	if err == nil {
+		b.proof.observe(&m.watch)
+	}
 }
 
 // complete reads the proof of the first batch under way, whose answers have come, and hands the answers out. If the connection broke,

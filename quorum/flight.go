@@ -13,6 +13,7 @@ import (
 // belongs to the lane's loop, but for its reader: a goroutine that receives the answers, one batch after the other.
 type flight struct {
 	engine  *Engine
+	master  *master
 	conn    masters.Conn
 	batches []*batch
 	read    int           // how many batches, from the first on, are answered or lost
@@ -52,8 +53,7 @@ func (f *flight) write(b *batch) {
 // receive is the reader. receive ends when written is closed.
 func (f *flight) receive(written <-chan *batch) {
 	for b := range written {
-		b.err = f.conn.Receive(b.calls)
-		b.proof.received = f.engine.catchUp()
+		b.end(f.conn.Receive(b.calls), f.engine, f.master)
 		f.done <- struct{}{}
 	}
 }

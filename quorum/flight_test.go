@@ -180,3 +180,20 @@ func TestNothingIsSentAgainThatALaterBatchHasOvertaken(t *testing.T) {
 		}
 	})
 }
+
+// The clock of the first batch is asked for again, and is set back before the answer. The batches behind ran before: what they showed of the
+// clock is no step forwards, though they are handed out later.
+func TestAnswersTellOfAClockInTheirOrder(t *testing.T) {
+	inDistantWorld(t, func(w *world) {
+		w.attempts(1)
+		w.masters[0].watch.restarts.Add(1) // so that the clock is asked for again
+		w.attempts(2)
+		time.Sleep(24 * time.Millisecond) // they are answered, and the question is on its way
+		w.fakes[0].step(-5 * time.Second)
+		w.settle()
+		if n, why := w.masters[0].watch.confirmed(); n != 0 {
+			t.Errorf("%d times the clock is said to have jumped forwards, the last time: %s", n, why)
+		}
+		w.expectStates("ccc")
+	})
+}

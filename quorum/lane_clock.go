@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -118,9 +119,6 @@ func (c *laneClock) earliest(at instant) int64 {
 // observe compares the clock with ours, by the proof of a batch, and returns why the clock is not to be trusted, if so. keeps is
 // for how long the longest key lives that the batch may have set.
 func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failure {
-	if !p.long {
-		p.first = p.last
-	}
 	received := p.received
 	for tries := 0; ; tries++ {
 		first, ok1 := micros(&p.first)
@@ -128,7 +126,7 @@ func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failur
 		if !ok1 || !ok2 {
 			return c.withheld(FailedClock, "did not tell the time", &p.last, received)
 		}
-		clock, doubt := c.master.watch.observe(p.sent, p.received, first, last)
+		clock, doubt := p.clock, cmp.Or(p.doubt, c.master.watch.doubt())
 		if doubt != "" {
 			c.engine.monitor.suspectClock()
 		}
@@ -149,6 +147,7 @@ func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failur
 			return failure{FailedConnection, "connection lost"} // the next batch will find the loss out
 		}
 		again.last, again.received = again.first, c.engine.catchUp()
+		again.observe(&c.master.watch)
 		p = &again
 	}
 }

@@ -17,6 +17,22 @@ type proof struct {
 	first, marks, restraint, last masters.Call
 	long                          bool // the batch begins with first
 	sent, received                instant
+
+	clock vouch.Clock // as known by the answer
+	doubt string      // why the clock is not to be trusted, as known by the answer
+}
+
+// observe has the watch follow the clock by the answer. observe is called when the answer comes, though the batch may be handed out later:
+// a later answer that the watch saw before would make a step back look like a step forwards.
+func (p *proof) observe(w *watch) {
+	if !p.long {
+		p.first = p.last
+	}
+	first, ok1 := micros(&p.first)
+	last, ok2 := micros(&p.last)
+	if ok1 && ok2 {
+		p.clock, p.doubt = w.observe(p.sent, p.received, first, last)
+	}
 }
 
 var clockArgs = []any{"TIME"}

@@ -48,10 +48,22 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) (cloc
 	if !w.jumped && sent >= w.steady {
 		w.steady, w.hidden = sent, w.clock.Tolerance+w.clock.Reach()
 	}
-	if w.jumped {
-		doubt = "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
+	return w.clock, w.jumpedBy()
+}
+
+// doubt returns why the clock is not to be trusted now, or "".
+func (w *watch) doubt() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.jumpedBy()
+}
+
+// jumpedBy tells a jump that the monitor has not explained yet, or "". The caller holds mu.
+func (w *watch) jumpedBy() string {
+	if !w.jumped {
+		return ""
 	}
-	return w.clock, doubt
+	return "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
 }
 
 // look returns the clock as known now: a copy, which only tells. The copy goes by our clock as it was when look was called, so a moment of
