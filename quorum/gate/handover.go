@@ -123,6 +123,7 @@ func (g *Gates) begin(key quorum.Key) (*gate, *handover) {
 		return nil, nil
 	}
 	g.handovers++
+	gate.begun++
 	gate.handover = &handover{waiter: gate.queue[i], name: fmt.Sprintf("%s%012x", g.names, g.handovers), forecast: gate.forecast.renewed(g.quorum)}
 	//mutant: a handover counts as no try of its waiter
 	gate.handover.waiter.trying = true

@@ -17,6 +17,7 @@ type gate struct {
 	heard   uint64        // masters whose bells were heard since before the last try
 	splits  int           // consecutive tries with split votes
 	vain    int           // tries in vain since a master that had refused became free
+	tried   int           // begun at the end of the latest try
 
 	// The mu of Gates guards the fields below.
 	queue      []*Waiter // the head first; some may be over
@@ -24,6 +25,7 @@ type gate struct {
 	forecast   forecast
 	holder     string    // the token of the latest waiter who got the lock, until the token's release; "" if not known
 	handover   *handover // under way; nil if none is
+	begun      int       // how many handovers have begun
 	unused     string    // the name of the bells of the latest handover that did not get the lock
 	handed     bool      // a handover has got the lock since the goroutine last looked
 }
@@ -127,7 +129,7 @@ func (g *gate) try(w *Waiter) (a quorum.Acquired, tried bool) {
 	a = <-result
 
 	mu.Lock()
-	w.trying = false
+	w.trying, g.tried = false, g.begun
 	w.err = a.Err
 	if a.Lock != nil {
 		g.holder = w.req.Token
@@ -201,10 +203,13 @@ func (g *gate) signal() {
 	}
 }
 
+// won is called after a try that got the lock. A handover since the end of the try tells more: won and lost leave its forecast.
 func (g *gate) won(expires time.Time) {
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
-	g.forecast.won(expires)
+	if g.begun == g.tried {
+		g.forecast.won(expires)
+	}
 }
 
 // lost is called after a try in vain that lasted for took. After split votes, the other clients also try again when
@@ -222,6 +227,9 @@ func (g *gate) lost(a quorum.Acquired, took time.Duration) {
 	g.vain++
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
+	if g.begun != g.tried {
+		return
+	}
 	g.forecast.lost(time.Now(), a.FreeIn, g.heard, soon, retry, g.gates.masters)
 }
 
