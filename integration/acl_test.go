@@ -97,6 +97,8 @@ func useAll(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
 	expect(t, c, "$1\r\n1\r\n", "GETEX", "legacy", "EX", "30")
 	expect(t, c, "$1\r\n1\r\n", "GETDEL", "legacy")
 	expect(t, c, ":1\r\n", "DEL", "hash")
+	direct(t, masters, "HSET", "hash", "f", "v")
+	expect(t, c, ":1\r\n", "FORCEUNLOCK", "hash")
 	for kind, request := range map[string]string{"set": "SADD set m", "list": "RPUSH list m", "zset": "ZADD zset 1 m"} {
 		direct(t, masters, strings.Fields(request)...)
 		expect(t, c, "+"+kind+"\r\n", "TYPE", kind)
@@ -185,6 +187,18 @@ func TestTheDocumentedUserIsEnoughAndNoMore(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// FORCEUNLOCK reads the token for the audit log. A lock goes also where the masters do not permit to read the lock.
+func TestForceUnlockNeedsNoPermissionToRead(t *testing.T) {
+	masters := startMasters(t, 3)
+	rules := slices.DeleteFunc(documentedRules(t), func(r string) bool { return slices.Contains([]string{"+getrange", "+hlen", "+hkeys"}, r) })
+	c := dial(t, startProxy(t, restrict(t, masters, rules...)).Addr)
+	allVote(t, c, masters)
+	expect(t, c, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+	direct(t, masters, "HSET", "hash", "f", "v")
+	expect(t, c, ":1\r\n", "FORCEUNLOCK", "k")
+	expect(t, c, ":1\r\n", "FORCEUNLOCK", "hash")
 }
 
 // Whether a master tells exactly when a key expires is tried, not told by its version.

@@ -133,13 +133,13 @@ func (x *expireRound) lacking(en *entry) []*gap {
 }
 
 // luaBreak KEYS[1]=resource ARGV[1]=the last moment ARGV[2]=the longest token to tell: delete whatever is there, and return the token: the
-// value of a string, or the only field of a hash.
+// value of a string, or the only field of a hash. Where the master does not permit to read, the key is deleted all the same.
 var luaBreak = newLua(luaInTime + `
 local kind, token = redis.call('TYPE', KEYS[1]).ok, ''
 if kind == 'none' then return -1 end
-if kind == 'string' then token = redis.call('GETRANGE', KEYS[1], 0, ARGV[2])
-elseif kind == 'hash' and redis.call('HLEN', KEYS[1]) == 1 then token = redis.call('HKEYS', KEYS[1])[1] end
-if #token > tonumber(ARGV[2]) then token = '' end
+if kind == 'string' then token = redis.pcall('GETRANGE', KEYS[1], 0, ARGV[2])
+elseif kind == 'hash' and redis.pcall('HLEN', KEYS[1]) == 1 then token = redis.pcall('HKEYS', KEYS[1])[1] end
+if type(token) ~= 'string' or #token > tonumber(ARGV[2]) then token = '' end
 redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '')
 redis.call('DEL', KEYS[1])
 return {token}`)
@@ -162,12 +162,18 @@ func (b *breakRound) compose(en *entry, _ int64) {
 
 // read takes an absent key for an answer, also of a master in quarantine: an absent key need not be deleted.
 func (b *breakRound) read(en *entry) ballot {
-	if _, ok := en.Reply.([]any); ok && en.Err == nil {
-		return granted
+	if en.Err != nil {
+		return readError(en.Err)
 	}
-	is := comparison(en)
-	is.ifClean = false
-	return is
+	switch told := en.Reply.(type) {
+	case []any:
+		return granted
+	case int64:
+		if told == absent {
+			return refused
+		}
+	}
+	return unexpected
 }
 
 func (b *breakRound) ended(d rules.Decision) {
@@ -181,7 +187,8 @@ func (b *breakRound) told() (token string) {
 	defer b.mu.Unlock()
 	counts := map[string]int{}
 	for en := range b.who(rules.Granted) {
-		for _, t := range en.Reply.([]any) {
+		told, _ := en.Reply.([]any)
+		for _, t := range told {
 			if t, ok := t.(string); ok {
 				if counts[t]++; counts[t] > counts[token] {
 					token = t

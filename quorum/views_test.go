@@ -165,6 +165,20 @@ func TestBreakDeletesWhateverIsThere(t *testing.T) {
 	}
 }
 
+// A server that does not know what it is asked is no reason to end.
+func TestBreakReadsAnyReply(t *testing.T) {
+	for _, reply := range []any{int64(1), int64(0), int64(-1), "OK", nil, []any{}, []any{int64(1)}, []any{nil, "t"}, map[any]any{}} {
+		b := &breakRound{}
+		b.entries = make([]entry, 1)
+		en := &b.entries[0]
+		en.Reply = reply
+		en.vote = b.read(en).vote
+		if got := b.told(); got != "" && got != "t" {
+			t.Errorf("%v tells %q", reply, got)
+		}
+	}
+}
+
 func (f *fake) lookup(key string) (value, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
