@@ -5,6 +5,7 @@ package group
 
 import (
 	"hash/maphash"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -119,8 +120,11 @@ func (g *Groups) End(key quorum.Key, token string, now time.Time) {
 	if granted := was & tokenBits; was == 0 || was&keyBits != mark || granted != 0 && by != 0 && granted != by {
 		return
 	}
+	ms := uint32(now.Sub(g.epoch).Milliseconds()) - uint32(was)   // right also when the time has passed 32 bits
+	if ms > math.MaxUint32-uint32(time.Minute/time.Millisecond) { // the grant is a later lock's, noted since this end was
+		return
+	}
 	if place.CompareAndSwap(was, 0) {
-		ms := uint32(now.Sub(g.epoch).Milliseconds()) - uint32(was) // right also when the time has passed 32 bits
 		g.of(key.Name).held.Add(time.Duration(ms) * time.Millisecond)
 	}
 }

@@ -147,3 +147,18 @@ func BenchmarkALock(b *testing.B) {
 		})
 	}
 }
+
+// The end of a hold is told by another goroutine than the next grant, and may be told late.
+func TestAnEndBeforeTheGrantIsAnEarlierLocks(t *testing.T) {
+	g := New([]Rule{{"*", "all"}})
+	end := time.Now()
+	g.Grant(named("k"), "same", end.Add(2*time.Millisecond))
+	g.End(named("k"), "same", end)
+	if got := g.Counts()[0].Held.Count; got != 0 {
+		t.Errorf("%d holds are counted", got)
+	}
+	g.End(named("k"), "same", end.Add(30*24*time.Hour))
+	if got := g.Counts()[0].Held.Count; got != 1 {
+		t.Errorf("%d holds are counted", got)
+	}
+}
