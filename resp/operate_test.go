@@ -335,3 +335,14 @@ func TestLocksIsServedHereBesideAnUpstream(t *testing.T) {
 	}
 	u.wantNone(t)
 }
+
+// The empty token is nobody's: a client that gives it back takes no lock, and the holder of a hash stays known.
+func TestAReleaseWithoutATokenForgetsNobody(t *testing.T) {
+	r := newRig(t, Config{})
+	key := quorum.Key{Name: "k"}
+	r.server.takers.note(key, noToken, 7, time.Now().Add(time.Minute), time.Minute)
+	r.dial().ask("UNLOCK", "k", "")
+	if got := r.server.takers.of(key, noToken); got != 7 {
+		t.Errorf("session %d has the lock, want 7", got)
+	}
+}

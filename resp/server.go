@@ -72,9 +72,10 @@ type counters struct {
 }
 
 // release gives a lock back. A lock that was given to a client of this proxy is handed over, if another client waits. Of any other
-// lock, the token is not likely enough to hold the lock, unless the gate knows.
+// lock, the token is not likely enough to hold the lock, unless the gate knows. The empty token stands for locks that are hashes, which
+// release never takes.
 func (s *Server) release(key quorum.Key, token string, done func(quorum.Released)) {
-	if s.takers.forget(key, token) {
+	if token != noToken && s.takers.forget(key, token) {
 		s.gates.HandOver(key, token, done)
 	} else {
 		s.gates.Release(key, token, done)
