@@ -457,3 +457,22 @@ func TestAnExpiryThatIsSetAnewIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A master lacks the lock, and so takes it for a script that other masters refuse. The master puts it back: to WATCH nothing has changed.
+func TestWhatAMinorityDidAndPutBackIsNoChangeToWatch(t *testing.T) {
+	masters := startMasters(t, 3)
+	p := startProxy(t, harness.Addrs(masters))
+	holder, other := dial(t, p.Addr), dial(t, p.Addr)
+	allVote(t, holder, masters)
+	const take = "local is = redis.call('get', KEYS[1]) if is then return 'held by ' .. is end redis.call('set', KEYS[1], ARGV[1], 'px', 60000) return 'yours'"
+	expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+	if _, err := masters[0].Do(0, "DEL", "k"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, holder, "+OK\r\n", "WATCH", "k")
+	expect(t, holder, "$2\r\nme\r\n", "GET", "k")
+	expect(t, other, "$10\r\nheld by me\r\n", "EVAL", take, "1", "k", "you")
+	expect(t, holder, "+OK\r\n", "MULTI")
+	expect(t, holder, "+QUEUED\r\n", "DEL", "k")
+	expect(t, holder, "*1\r\n:1\r\n", "EXEC")
+}

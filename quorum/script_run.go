@@ -134,12 +134,14 @@ func (r *scriptRound) ifClean(a *vote.Answer, v rules.Vote) bool {
 func (r *scriptRound) voided(master int) { r.count.Answers[master] = nil }
 
 // mayHaveChanged says whether the script has changed the key on a master, or may have changed it. Many scripts that run on a
-// watched key only read.
+// watched key only read. What is put back is no change: a master without the lock may have run another branch of the script.
 func (r *scriptRound) mayHaveChanged(d rules.Decision, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changes := func(e vote.Effect) bool { return e.Name == name }
-	return d != rules.Won || slices.ContainsFunc(r.all, func(a *vote.Answer) bool { return a != nil && slices.ContainsFunc(a.Effects, changes) })
+	return d != rules.Won || slices.ContainsFunc(r.all, func(a *vote.Answer) bool {
+		return a != nil && !r.count.IsWrong(a, d) && slices.ContainsFunc(a.Effects, changes)
+	})
 }
 
 // answerOf reads a master's answer to a script, or returns why the reply is no answer. An error of the master is no answer,
