@@ -31,7 +31,7 @@ func TestCommandDocsHasTheArgumentsThatRedisHas(t *testing.T) {
 			want = more[name] // a command that Redis does not have needs its arguments there
 		}
 		if hint != want {
-			t.Errorf("%s: %q, Redis, or this test, says %q", name, hint, want)
+			t.Errorf("%s: %q, want %q, by Redis; of a command that Redis does not have, by the table more of this test", name, hint, want)
 		}
 		if has && want != "" {
 			compared++

@@ -18,7 +18,7 @@ type entry struct {
 	expires int64 // when the key expires that the command sets, ms of the master's clock; 0 before the command is written
 	fate    fate
 	vote    rules.Vote
-	cause   string // of a Failed vote
+	cause   string // of a Failed vote, which counts as FailedError; voidCause has the other kinds of failure
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of the command exists; undo.go
 	undos   []*undo

@@ -47,7 +47,8 @@ type round struct {
 type operation interface {
 	// read turns a master's answer into a ballot. read is called once for each answer, with the round's mu held; also for an answer
 	// after the end of the round, whose vote counts no more. So notes that read makes beside the ballot are made for late answers, too,
-	// unless read asks entry.counts.
+	// unless read asks entry.counts. A read that collects answers asks entry.counts first: a voided ballot is in no vote, but stays in the
+	// collection.
 	read(en *entry) ballot
 	// decide is the operation's rule. decide is asked after each vote, with the round's mu held, and reads no clock. Any decision but
 	// Undecided ends the round.
