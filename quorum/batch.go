@@ -74,7 +74,7 @@ func (b *batch) clear() {
 	clear(b.requests)
 	clear(b.calls)
 	clear(b.words)
-	b.words, b.grants, b.err, b.proof.received = b.words[:0], b.grants[:0], nil, 0
+	b.words, b.grants, b.err, b.proof.received, b.proof.observed = b.words[:0], b.grants[:0], nil, 0, false
 }
 
 // begin makes an empty batch the gathered batch.
@@ -155,17 +155,9 @@ func (l *lane) exchange() {
 		return
 	}
 	b.proof.sent = l.engine.now()
-	b.end(k.conn.Exec(b.calls), l.engine, l.master)
+	b.err = k.conn.Exec(b.calls)
+	b.proof.received = l.engine.catchUp()
 	l.complete(b)
-}
-
-// end notes that the answers have come, or that the connection broke.
-func (b *batch) end(err error, e *Engine, m *master) {
-	b.err = err
-	b.proof.received = e.catchUp()
-	if err == nil {
-		b.proof.observe(&m.watch)
-	}
 }
 
 // complete reads the proof of the first batch under way, whose answers have come, and hands the answers out. If the connection broke,

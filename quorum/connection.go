@@ -69,7 +69,7 @@ func (d *dialer) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &connection{conn: conn, flight: flight{engine: d.engine, master: d.master, conn: conn}}
+	next := &connection{conn: conn, flight: flight{engine: d.engine, conn: conn}}
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	next.unwatch = func() {
 		d.engine.servers.forget(next)

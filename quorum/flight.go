@@ -13,7 +13,6 @@ import (
 // belongs to the lane's loop, but for its reader: a goroutine that receives the answers, one batch after the other.
 type flight struct {
 	engine  *Engine
-	master  *master
 	conn    masters.Conn
 	batches []*batch
 	read    int           // how many batches, from the first on, are answered or lost
@@ -53,7 +52,8 @@ func (f *flight) write(b *batch) {
 // receive is the reader. receive ends when written is closed.
 func (f *flight) receive(written <-chan *batch) {
 	for b := range written {
-		b.end(f.conn.Receive(b.calls), f.engine, f.master)
+		b.err = f.conn.Receive(b.calls)
+		b.proof.received = f.engine.catchUp()
 		f.done <- struct{}{}
 	}
 }

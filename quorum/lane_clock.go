@@ -121,12 +121,13 @@ func (c *laneClock) earliest(at instant) int64 {
 func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failure {
 	received := p.received
 	for tries := 0; ; tries++ {
+		p.observe(&c.master.watch)
 		first, ok1 := micros(&p.first)
 		last, ok2 := micros(&p.last)
 		if !ok1 || !ok2 {
 			return c.withheld(FailedClock, "did not tell the time", &p.last, received)
 		}
-		clock, doubt := p.clock, cmp.Or(p.doubt, c.master.watch.doubt())
+		clock, doubt := p.clock, cmp.Or(p.doubt, c.master.watch.doubt(p.sent))
 		if doubt != "" {
 			c.engine.monitor.suspectClock()
 		}
@@ -142,13 +143,24 @@ func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failur
 			c.queue.retriesClock(fmt.Sprintf("answers too unevenly (%v) to tell its clock", took.Round(time.Millisecond)))
 		}
 		k.flight.drain() // first, so that the answer is as quick as can be
+		c.observeBehind(k)
 		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: c.engine.catchUp()}
 		if k.conn.Exec([]*masters.Call{&again.first}) != nil {
 			return failure{FailedConnection, "connection lost"} // the next batch will find the loss out
 		}
 		again.last, again.received = again.first, c.engine.catchUp()
-		again.observe(&c.master.watch)
 		p = &again
+	}
+}
+
+// observeBehind has the watch follow the clock by the batches behind, which are answered, before a later answer does. Else a step back
+// between the two would seem a step forwards, and the master would be quarantined for nothing.
+func (c *laneClock) observeBehind(k *connection) {
+	for _, b := range k.flight.batches {
+		if found, err := parseMarks(&b.proof.marks); b.err == nil && err == nil {
+			k.hasNewBounds(c.engine, found) // first, as for a batch that is handed out
+			b.proof.observe(&c.master.watch)
+		}
 	}
 }
 

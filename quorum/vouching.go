@@ -18,13 +18,16 @@ type proof struct {
 	long                          bool // the batch begins with first
 	sent, received                instant
 
-	clock vouch.Clock // as known by the answer
-	doubt string      // why the clock is not to be trusted, as known by the answer
+	observed bool
+	clock    vouch.Clock // as known when the answer was observed
+	doubt    string      // why the clock is not to be trusted, as known then
 }
 
-// observe has the watch follow the clock by the answer. observe is called when the answer comes, though the batch may be handed out later:
-// a later answer that the watch saw before would make a step back look like a step forwards.
+// observe has the watch follow the clock by the answer, once.
 func (p *proof) observe(w *watch) {
+	if p.observed {
+		return
+	}
 	if !p.long {
 		p.first = p.last
 	}
@@ -32,6 +35,7 @@ func (p *proof) observe(w *watch) {
 	last, ok2 := micros(&p.last)
 	if ok1 && ok2 {
 		p.clock, p.doubt = w.observe(p.sent, p.received, first, last)
+		p.observed = true
 	}
 }
 
@@ -68,7 +72,7 @@ func (a *assessor) vouch(p *proof, keeps time.Duration) failure {
 	if err != nil {
 		return a.withheld(FailedForgot, "did not show its canary", &p.marks, p.received)
 	}
-	if marks.canary != k.marks.canary && marks.quarantine == "" && a.hasNewBounds(k, marks.canary) {
+	if k.hasNewBounds(a.engine, marks) {
 		k.marks.canary = marks.canary
 	}
 	if marks.canary == k.marks.canary && marks.roster != a.epochs.shown { // else it may be another database's
@@ -109,14 +113,17 @@ func (a *assessor) vouch(p *proof, keeps time.Duration) failure {
 
 // hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to the new bounds.
 // Then the batch is good if its clock is good by the new bounds: the other proxy could not grant anything here before it wrote them.
-func (a *assessor) hasNewBounds(k *connection, canary string) bool {
+func (k *connection) hasNewBounds(e *Engine, found marks) bool {
+	if found.canary == k.marks.canary || found.quarantine != "" {
+		return false
+	}
 	was, ok1 := vouch.ParseCanary(k.marks.canary)
-	is, ok2 := vouch.ParseCanary(canary)
+	is, ok2 := vouch.ParseCanary(found.canary)
 	if was.Bounds = is.Bounds; !ok1 || !ok2 || was != is {
 		return false
 	}
 	//mutant: stricter settings that come later are not kept to
-	a.engine.keepTo(is.Bounds)
+	e.keepTo(is.Bounds)
 	return true
 }
 

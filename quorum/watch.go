@@ -37,7 +37,7 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) (cloc
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sent < w.from {
-		return w.clock, askedAsleep
+		return w.clock, w.doubtOf(sent)
 	}
 	if !w.clock.Known() {
 		w.first = sent
@@ -48,22 +48,25 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) (cloc
 	if !w.jumped && sent >= w.steady {
 		w.steady, w.hidden = sent, w.clock.Tolerance+w.clock.Reach()
 	}
-	return w.clock, w.jumpedBy()
+	return w.clock, w.doubtOf(sent)
 }
 
-// doubt returns why the clock is not to be trusted now, or "".
-func (w *watch) doubt() string {
+// doubt returns why the clock is not to be trusted now, in the answer to a question sent at the time sent; or "".
+func (w *watch) doubt(sent instant) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.jumpedBy()
+	return w.doubtOf(sent)
 }
 
-// jumpedBy tells a jump that the monitor has not explained yet, or "". The caller holds mu.
-func (w *watch) jumpedBy() string {
-	if !w.jumped {
-		return ""
+// doubtOf is doubt for who holds mu.
+func (w *watch) doubtOf(sent instant) string {
+	switch {
+	case sent < w.from:
+		return askedAsleep
+	case w.jumped:
+		return "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
 	}
-	return "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
+	return ""
 }
 
 // look returns the clock as known now: a copy, which only tells. The copy goes by our clock as it was when look was called, so a moment of
