@@ -71,9 +71,10 @@ func TestACommandIsSlowByItsOwnTime(t *testing.T) {
 
 // A pooled slot, or a lock that waits, keeps no client's text.
 func TestATimingForgetsItsText(t *testing.T) {
+	server := newRig(t, Config{}).server
 	var tm timing
 	for _, args := range [][]string{strings.Fields(strings.Repeat("x ", 40)), {"GET", "k"}} {
-		tm.begin(&call{args: args})
+		tm.begin(&call{args: args, server: server})
 		if want := args[:min(len(args), slowlog.ArgsMax)]; !slices.Equal(tm.args, want) || tm.argc != len(args) {
 			t.Errorf("%d arguments: %q of %d", len(args), tm.args, tm.argc)
 		}
