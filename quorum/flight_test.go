@@ -206,9 +206,15 @@ func TestABatchFromBeforeAStandstillDoesNotCount(t *testing.T) {
 	for _, by := range []time.Duration{500 * time.Millisecond, 5 * time.Second, time.Minute} {
 		for _, observed := range []bool{false, true} { // before the standstill was found
 			inWorldWith(t, 3, Config{}, func(w *world) {
-				l, m := w.databases.lanes(0)[0], w.masters[0]
+				m := w.masters[0]
+				conn, err := m.Dial(t.Context(), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := laneClock{target: w.databases.lanes(0)[0].clock.target, queue: &laneQueue{engine: w.Engine, master: m}}
+				k := &connection{conn: conn, flight: flight{engine: w.Engine, conn: conn}}
 				p := proof{last: masters.Call{Args: clockArgs}, sent: w.now()}
-				if err := l.connection.conn.Exec([]*masters.Call{&p.last}); err != nil {
+				if err := conn.Exec([]*masters.Call{&p.last}); err != nil {
 					t.Fatal(err)
 				}
 				p.received = w.catchUp()
@@ -220,7 +226,7 @@ func TestABatchFromBeforeAStandstillDoesNotCount(t *testing.T) {
 				m.watch.ignore()
 				w.slept.Add(int64(by))
 				m.watch.clear(w.now(), by, by, w.now())
-				if got := l.clock.observe(l.connection, &p, 0).text; got != askedAsleep {
+				if got := c.observe(k, &p, 0).text; got != askedAsleep {
 					t.Errorf("%v: %q", by, got)
 				}
 			})
