@@ -275,13 +275,13 @@ func (e *fakeEngine) Extend(r quorum.ExtendRequest, done func(quorum.Extended)) 
 		if x.Held {
 			base := time.Now()
 			if r.Add {
-				base = old.expires
+				base = old.expires.Add(20 * time.Millisecond) // masters keep a lock for longer than its client knows
 			}
 			old.expires = base.Add(r.TTL)
 			keys[r.Key] = old
 			if r.Add || r.TTL >= e.ttlMin { // less is promised nothing
 				x.Until = old.expires
-				x.Lock = e.grant(r.TTL, r.Key) // late: not yet when it was decided
+				x.Lock = e.grant(time.Until(old.expires), r.Key) // late: not yet when it was decided
 			}
 		} else {
 			x.Absent = !had

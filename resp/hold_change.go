@@ -32,9 +32,24 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	hs.mu.Unlock()
 	req.Fenced = !req.Add // the hold goes on, and needs the validity
 	hs.server.engine.Extend(req, func(e quorum.Extended) {
+		if req.Add && e.Held {
+			h.added(ttl, e.Lock)
+		}
 		h.extended(e)
 		done(e)
 	})
+}
+
+// added makes the sum that masters told the hold's TTL, in place of the estimate ttl. The estimate is shorter, because masters keep a lock for
+// longer than the validity. A TTL that the client has set since stays.
+func (h *hold) added(ttl time.Duration, l *quorum.Lock) {
+	hs := h.of
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	//mutant: a hold shortens what its client has added
+	if h.req.TTL == ttl {
+		h.req.TTL = max(ttl, time.Until(hs.server.lockOf(l).Until()))
+	}
 }
 
 // setTTL notes that the client has set the TTL of a key. From then on the TTL is also the TTL of each hold of the key, begun or about to

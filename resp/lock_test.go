@@ -140,6 +140,10 @@ func TestAHeldLockKeepsTheTTLItWasExtendedBy(t *testing.T) {
 		}},
 		"by script": {"1500", "3000", func(c *client, by string) string { return c.ask("EVAL", extendText, "1", "k", "me", by) }},
 		"by more":   {"1500", "1500", func(c *client, by string) string { return c.ask("EVAL", addText, "1", "k", "me", by) }},
+		"by more, twice": {"1500", "1500", func(c *client, by string) string {
+			c.ask("EVAL", addText, "1", "k", "me", by)
+			return c.ask("EVAL", addText, "1", "k", "me", by)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})

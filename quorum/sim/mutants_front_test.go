@@ -105,6 +105,11 @@ var frontMutants = []mutant{
 		change: skip,
 	},
 	{
+		name: "a hold shortens what its client has added", rule: "hold", front: true,
+		change: never,
+		test:   "TestAHeldLockKeepsTheTTL", in: "../../resp",
+	},
+	{
 		name: "a held lock that was given back is extended", rule: "hold", front: true,
 		change: skip,
 	},
