@@ -122,16 +122,21 @@ func (w *World) formerOf(s *server) *server {
 }
 
 // cleared is called when a quarantine ends. If a proxy ends it by ttl_max alone, and not all other masters know of a
-// later server, the former server behind the address ends (assumption 10).
+// later server, the former server behind the address ends, and the locks do not bind that it may have granted in the last
+// ttl_max (assumption 10).
 func (s *server) cleared(c *session) {
 	w := s.world
 	f, byInit := w.formerOf(s), c.life == nil || c.life.engine == nil
-	if f == nil || byInit || c.life.foretold[place{c.db, s.addr}] {
+	ended, had := w.retired[s.id]
+	if f == nil && (!had || w.now()-ended > w.plan.loosest().TTLMax) || byInit || c.life.foretold[place{c.db, s.addr}] {
 		return
 	}
 	unaware := func(o *server) bool { return o.id != s.id && (o.down || !o.knowsEpochOf(s, c.db)) }
 	if slices.ContainsFunc(slices.Concat(w.servers, w.former), unaware) {
 		s.logf("its quarantine ends by ttl_max alone")
+		for resource := range w.checker.promises {
+			w.checker.doubt(resource, w.now())
+		}
 		w.after(0, func() { w.retire(f) }) // f may be s itself, which runs this command
 	}
 }
@@ -176,6 +181,7 @@ func (w *World) retire(s *server) {
 	}
 	w.logf("fault", "the former %s is no more", s.addr)
 	s.crash(false)
+	w.retired[s.id] = w.now()
 	w.former = slices.DeleteFunc(w.former, func(o *server) bool { return o == s })
 }
 

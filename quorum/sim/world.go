@@ -29,9 +29,10 @@ type World struct {
 	taken   map[time.Duration]bool
 	events  agenda
 	servers []*server
-	former  []*server // to which no address leads any more
-	astray  *server   // if not nil, its address leads to it for all proxies but the first
-	links   [][]*link // by proxy and server
+	former  []*server             // to which no address leads any more
+	retired map[int]time.Duration // when the latest former server of a slot ended
+	astray  *server               // if not nil, its address leads to it for all proxies but the first
+	links   [][]*link             // by proxy and server
 	proxies []*proxy
 	clients sync.WaitGroup
 	closing sync.WaitGroup // engines
@@ -48,7 +49,7 @@ type World struct {
 
 // newWorld makes the servers and the proxies, and starts the proxies soon.
 func newWorld(p Plan, door Door, trace func(string)) *World {
-	w := &World{plan: p, door: door, start: time.Now(), taken: make(map[time.Duration]bool), faults: make(map[string]int), trace: trace}
+	w := &World{plan: p, door: door, start: time.Now(), taken: make(map[time.Duration]bool), faults: make(map[string]int), retired: make(map[int]time.Duration), trace: trace}
 	w.timer = time.NewTimer(time.Hour)
 	w.checker.init(w)
 	for i := range p.Masters {
