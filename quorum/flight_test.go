@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"lockproxy/quorum/masters"
 )
 
 // inDistantWorld is a world in which a round trip to a master takes 20 ms. What f begins is in batches that are under way together.
@@ -198,38 +196,4 @@ func TestAnswersTellOfAClockInTheirOrder(t *testing.T) {
 		}
 		w.expectStates("ccc")
 	})
-}
-
-// This process stands still behind a batch, and finds that out before the batch is handed out. The batch's votes do not count, however
-// clearly later looks show the clock.
-func TestABatchFromBeforeAStandstillDoesNotCount(t *testing.T) {
-	for _, by := range []time.Duration{500 * time.Millisecond, 5 * time.Second, time.Minute} {
-		for _, observed := range []bool{false, true} { // before the standstill was found
-			inWorldWith(t, 3, Config{}, func(w *world) {
-				m := w.masters[0]
-				conn, err := m.Dial(t.Context(), 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c := laneClock{target: w.databases.lanes(0)[0].clock.target, queue: &laneQueue{engine: w.Engine, master: m}}
-				k := &connection{conn: conn, flight: flight{engine: w.Engine, conn: conn}}
-				p := proof{last: masters.Call{Args: clockArgs}, sent: w.now()}
-				if err := conn.Exec([]*masters.Call{&p.last}); err != nil {
-					t.Fatal(err)
-				}
-				p.received = w.catchUp()
-				if observed {
-					p.observe(&m.watch)
-				}
-				time.Sleep(time.Millisecond)
-				w.fakes[0].step(by)
-				m.watch.ignore()
-				w.slept.Add(int64(by))
-				m.watch.clear(w.now(), by, by, w.now())
-				if got := c.observe(k, &p, 0).text; got != askedAsleep {
-					t.Errorf("%v: %q", by, got)
-				}
-			})
-		}
-	}
 }

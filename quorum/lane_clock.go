@@ -119,7 +119,7 @@ func (c *laneClock) earliest(at instant) int64 {
 // observe compares the clock with ours, by the proof of a batch, and returns why the clock is not to be trusted, if so. keeps is
 // for how long the longest key lives that the batch may have set.
 func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failure {
-	sent, received := p.sent, p.received
+	received := p.received
 	for tries := 0; ; tries++ {
 		p.observe(&c.master.watch)
 		first, ok1 := micros(&p.first)
@@ -127,8 +127,7 @@ func (c *laneClock) observe(k *connection, p *proof, keeps time.Duration) failur
 		if !ok1 || !ok2 {
 			return c.withheld(FailedClock, "did not tell the time", &p.last, received)
 		}
-		//mutant: a batch from before a standstill counts by a later look
-		clock, doubt := p.clock, cmp.Or(p.doubt, c.master.watch.doubt(sent))
+		clock, doubt := p.clock, cmp.Or(p.doubt, c.master.watch.doubt(p.sent))
 		if doubt != "" {
 			c.engine.monitor.suspectClock()
 		}

@@ -70,11 +70,6 @@ var vouchMutants = []mutant{
 		test:   "TestAProxyThatComesLater", in: ".",
 	},
 	{
-		name: "a batch from before a standstill counts by a later look", rule: "5 vouch",
-		change: becomes("clock, doubt := p.clock, cmp.Or(p.doubt, c.master.watch.doubt(max(sent, p.sent)))"),
-		test:   "TestABatchFromBeforeAStandstill", in: "..",
-	},
-	{
 		name: "stricter settings that come later are not kept to", rule: "5 vouch",
 		change: skip,
 		test:   "MoreStrictlyWhen", in: ".",
