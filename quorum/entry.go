@@ -18,7 +18,7 @@ type entry struct {
 	expires int64 // when the key expires that the command sets, ms of the master's clock; 0 before the command is written
 	fate    fate
 	vote    rules.Vote
-	cause   string // of a Failed vote, which counts as FailedError; voidCause has the other kinds of failure
+	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of the command exists; undo.go
 	undos   []*undo
@@ -136,7 +136,7 @@ func (en *entry) record(v rules.Vote, why failure) {
 type ballot struct {
 	vote    rules.Vote
 	ifClean bool
-	cause   string // of a Failed vote
+	cause   string // of a Failed vote, which counts as FailedError; voidCause has the other kinds of failure
 }
 
 // The ballots. A ballot that rests on the absence of a key, or on a key that may be an older copy, counts only if the master is clean: a

@@ -102,7 +102,7 @@ func (h *hold) extended(e quorum.Extended) {
 		return
 	}
 	switch left := h.left(); {
-	case e.Held:
+	case e.Held && e.Lock != nil: // nil: so little was added to a lock as good as over that nothing is promised
 		was := h.until()
 		h.valid, h.cut = hs.server.lockOf(e.Lock), 0
 		if h.cutShort(); h.cut > 0 { // the answer is to an earlier extension, from before the TTL was shortened

@@ -32,7 +32,7 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	hs.mu.Unlock()
 	req.Fenced = !req.Add // the hold goes on, and needs the validity
 	hs.server.engine.Extend(req, func(e quorum.Extended) {
-		if req.Add && e.Held {
+		if req.Add && e.Lock != nil {
 			h.added(ttl, e.Lock)
 		}
 		h.extended(e)
