@@ -735,3 +735,23 @@ func (r *rig) loseHeld(name string) {
 	r.server.sessions.hurry(quorum.Key{Name: name})
 	waitFor(r.t, "nobody journal that it is lost", func() bool { return r.server.Stats().HeldLost > lost })
 }
+
+// A client adds so little to a lock as good as over that nothing is promised: the hold is over, and nothing else.
+func TestAnAdditionThatPromisesNothingEndsTheHold(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 60000 TOKEN me HOLD"))
+	c.wantLocked("me")
+	c.ask("PING") // the hold has begun
+	for _, s := range r.server.sessions.all() {
+		s.holds.mu.Lock()
+		h := s.holds.kept[quorum.Key{Name: "k"}]
+		s.holds.mu.Unlock()
+		h.extended(quorum.Extended{Held: true})
+		s.holds.mu.Lock()
+		if !h.over {
+			t.Error("the lock is held on")
+		}
+		s.holds.mu.Unlock()
+	}
+}
